@@ -1,0 +1,1 @@
+"""Fallow core."""

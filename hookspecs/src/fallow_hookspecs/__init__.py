@@ -1,0 +1,1 @@
+"""The contract between the Fallow core and a plugin for one batch framework."""

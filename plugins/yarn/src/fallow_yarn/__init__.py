@@ -1,0 +1,1 @@
+"""The Hadoop YARN plugin of Fallow."""
