@@ -1,1 +1,90 @@
-"""The contract between the Fallow core and a plugin for one batch framework."""
+"""The contract between the Fallow core and a plugin for one batch framework.
+
+A plugin author imports everything from here. The package brings in pluggy and the standard library, and nothing else;
+it holds values and specifications, makes no decision and does no I/O.
+
+Resources and offers are in `capacity`, tasks in `tasks`, cgroups in `placement`, the four hooks in `hooks`, the object
+that an entry point names in `plugin`, and the errors that mean something to core in `errors`.
+"""
+
+from fallow_hookspecs.capacity import (
+    RESOURCE_NAMES,
+    Application,
+    Capabilities,
+    CapacityReport,
+    GangReport,
+    Node,
+    NodeState,
+    Offer,
+    OfferAnswer,
+    Pending,
+    Pod,
+    Refusal,
+    ReportRow,
+    ResourceCapability,
+    ResourceName,
+    Resources,
+)
+from fallow_hookspecs.errors import Broken, PluginError, TryLater
+from fallow_hookspecs.hooks import PROJECT, hookimpl, hookspec
+from fallow_hookspecs.placement import Placement, TaskPlacement
+from fallow_hookspecs.plugin import API_LEVEL, ENTRY_POINT_GROUP, ClusterConfig, Finding, Instance, Needs, Plugin, Role
+from fallow_hookspecs.tasks import (
+    Daemon,
+    Gang,
+    KillAnswer,
+    KillOrder,
+    KillOutcome,
+    KillResult,
+    Process,
+    Task,
+    TaskList,
+    TaskRole,
+    TaskState,
+)
+
+__all__ = [
+    "API_LEVEL",
+    "ENTRY_POINT_GROUP",
+    "PROJECT",
+    "RESOURCE_NAMES",
+    "Application",
+    "Broken",
+    "Capabilities",
+    "CapacityReport",
+    "ClusterConfig",
+    "Daemon",
+    "Finding",
+    "Gang",
+    "GangReport",
+    "Instance",
+    "KillAnswer",
+    "KillOrder",
+    "KillOutcome",
+    "KillResult",
+    "Needs",
+    "Node",
+    "NodeState",
+    "Offer",
+    "OfferAnswer",
+    "Pending",
+    "Placement",
+    "Plugin",
+    "PluginError",
+    "Pod",
+    "Process",
+    "Refusal",
+    "ReportRow",
+    "ResourceCapability",
+    "ResourceName",
+    "Resources",
+    "Role",
+    "Task",
+    "TaskList",
+    "TaskPlacement",
+    "TaskRole",
+    "TaskState",
+    "TryLater",
+    "hookimpl",
+    "hookspec",
+]

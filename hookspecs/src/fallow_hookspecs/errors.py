@@ -1,0 +1,29 @@
+"""The errors of a plugin that mean something to core.
+
+::
+
+    PluginError
+    ├── TryLater   not now; core asks again after the given time
+    └── Broken     not before the configuration changes
+
+Any other exception from a hook marks that one call as failed: core counts it, backs off and goes on.
+"""
+
+
+class PluginError(Exception):
+    """Base of the errors that a plugin raises on purpose. Its text is shown to the operator as it is."""
+
+
+class TryLater(PluginError):  # noqa: N818 - it asks for time, it reports no error
+    """The call cannot be done now, for a reason that passes by itself (a failover, a start, a rate limit).
+
+    `after_seconds` is how long core waits at least before the next call of this lane.
+    """
+
+    def __init__(self, message: str, after_seconds: float) -> None:
+        super().__init__(message)
+        self.after_seconds = after_seconds
+
+
+class Broken(PluginError):  # noqa: N818 - reads as what it says of the instance
+    """The call can never work with this configuration; core stops calling until the configuration changes."""

@@ -1,0 +1,98 @@
+"""The object that an entry point of the group `fallow.plugins` names, and what it builds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+from fallow_hookspecs.capacity import Node
+
+API_LEVEL = 0
+"""The level of this contract. Level 0 may still change; core refuses a plugin that was not written for it."""
+
+ENTRY_POINT_GROUP = "fallow.plugins"
+
+
+class Role(StrEnum):
+    """What an instance is for: the controller reports and publishes, the agent lists and ends tasks on one node."""
+
+    CONTROLLER = "controller"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterConfig:
+    """What an instance is built from: one cluster file. `spec` is what the plugin's config model made of the file."""
+
+    name: str
+    roles: frozenset[Role]
+    spec: Any
+
+
+class ConfigModel(Protocol):
+    """Anything that validates a mapping and gives a JSON schema; a pydantic model fits as it is.
+
+    If `model_validate` raises an exception with an `errors()` method as pydantic's has it (a list of mappings with
+    `loc` and `msg`), each error is shown with its file and line; any other exception is shown as one error.
+    """
+
+    @classmethod
+    def model_validate(cls, obj: Any) -> Any:
+        """The validated spec. Unknown keys are errors."""
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        """A JSON schema of the spec."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a plugin needs to work, in words for the operator; `fallow doctor` checks what it can."""
+
+    rbac_rules: tuple[Mapping[str, Any], ...] = ()
+    kernel_features: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of `fallow doctor`. `ok` None: cannot be told from here. `advice` says what to change and where."""
+
+    subject: str
+    ok: bool | None
+    detail: str
+    advice: str = ""
+
+
+@runtime_checkable
+class Instance(Protocol):
+    """What `Plugin.build` returns: an object with hook implementations, and these two methods.
+
+    `diagnose` may take as long as a report; it is called in the reads lane.
+    """
+
+    def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+        """What an operator should know of the framework as this instance sees it."""
+
+    def close(self) -> None:
+        """Give back connections and files. No hook is called afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """A plugin as its entry point names it. Loading it is cheap: heavy imports belong into `config_model` and `build`.
+
+    `name` is the entry point's name, used as `plugin:` in a cluster file. `api_levels` are the lowest and the highest
+    level of this contract that it was written for. `config_model` returns the model of `spec`. `build` opens one
+    instance for one cluster file; what it raises is shown to the operator, and only this cluster is without an
+    instance. `config_template` is a commented example of `spec` in YAML. `pod_selector`: the labels of the pods that
+    core hands over with each node.
+    """
+
+    name: str
+    api_levels: tuple[int, int]
+    config_model: Callable[[], type[ConfigModel]]
+    build: Callable[[ClusterConfig], Instance]
+    config_template: str = ""
+    needs: Needs = field(default_factory=Needs)
+    pod_selector: Mapping[str, str] = field(default_factory=dict)
