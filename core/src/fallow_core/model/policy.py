@@ -80,3 +80,31 @@ class PublishingPolicy:
     publish_interval_seconds: float = 5.0
     urgent_interval_seconds: float = 1.0
     report_interval_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The most that an account gets of one resource: an amount, or a share of batch capacity in percent."""
+
+    amount: int | None = None
+    percent: int | None = None
+
+    def of(self, batch: int) -> int | None:
+        """The limit as an amount; `None` if there is none."""
+        if self.percent is not None:
+            return batch * self.percent // 100
+        return self.amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountPolicy:
+    """What the operator decided about one account: its weight against others, its limits, and its switch."""
+
+    weight: int = 1
+    cpu_limit: Limit = field(default_factory=Limit)
+    memory_limit: Limit = field(default_factory=Limit)
+    switch: SwitchState = SwitchState.LEND
+
+    def limit(self, resource: ResourceName) -> Limit:
+        """The limit of one resource."""
+        return self.cpu_limit if resource == "cpu" else self.memory_limit
