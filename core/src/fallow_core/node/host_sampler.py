@@ -1,0 +1,135 @@
+"""One sample after the other of what this host uses, and which part of it is batch."""
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fallow_core.errors import SampleError
+from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.node.batch_cpu import BatchCpu, next_batch_cpu
+from fallow_core.node.process_tree import batch_processes
+from fallow_core.node.procfs import (
+    PROC_ROOT,
+    TICKS_PER_SECOND,
+    CpuCounters,
+    ProcessStat,
+    read_cpu,
+    read_memory,
+    read_private_memory,
+    read_processes,
+)
+from fallow_hookspecs import Process, ResourceName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CpuReading:
+    at: float
+    counters: CpuCounters
+    batch: BatchCpu
+
+
+class HostSampler:
+    """Reads the host; remembers the reading before, and which processes are batch.
+
+    `clock` gives monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, proc_root: Path = PROC_ROOT) -> None:
+        self._clock = clock
+        self._proc_root = proc_root
+        self._cpu_before: _CpuReading | None = None
+        self._batch: frozenset[Process] = frozenset()
+        self._missing: dict[ResourceName, str] = {}
+
+    @property
+    def missing(self) -> Mapping[ResourceName, str]:
+        """The resources that the newest sample lacks, and why."""
+        return self._missing
+
+    def sample(self, daemons: Collection[Process] = ()) -> NodeSample:
+        """What the host uses now; all that runs below `daemons` is batch.
+
+        CPU use is that since the sample before, so the first one has none. A resource whose reading fails or makes
+        no sense is `None`, with the reason in `missing`; the other one does not suffer.
+        """
+        self._missing = {}
+        try:
+            processes = read_processes(self._proc_root)
+        except SampleError as error:
+            self._missing = {"cpu": str(error), "memory": str(error)}
+            return NodeSample()
+        self._batch = batch_processes(processes, daemons, self._batch)
+        return NodeSample(
+            cpu=self._unless_missing("cpu", lambda: self._cpu(processes)),
+            memory=self._unless_missing("memory", self._memory),
+        )
+
+    def _unless_missing(self, resource: ResourceName, read: Callable[[], Usage]) -> Usage | None:
+        try:
+            return read()
+        except SampleError as error:
+            self._missing[resource] = str(error)
+            return None
+
+    def _cpu(self, processes: Mapping[int, ProcessStat]) -> Usage:
+        counters = read_cpu(self._proc_root)
+        at = self._clock()
+        before = self._cpu_before
+        if before is not None and at <= before.at:
+            raise SampleError(f"CPU use needs time between two readings; the clock went from {before.at} to {at}")
+        # Kept before anything can fail: a counter that started anew must not spoil every later reading too.
+        batch = BatchCpu(processes=processes, batch=self._batch)
+        self._cpu_before = _CpuReading(at=at, counters=counters, batch=batch)
+        if before is None:
+            raise SampleError("CPU use needs two readings, and this was the first")
+        busy_ticks = _busy_ticks(before.counters, counters)
+        elapsed = at - before.at
+        batch = next_batch_cpu(before.batch, processes, self._batch, elapsed)
+        self._cpu_before = _CpuReading(at=at, counters=counters, batch=batch)
+        milli_per_tick = 1000 / (TICKS_PER_SECOND * elapsed)
+        capacity = counters.online_cpus * 1000
+        used = min(capacity, math.ceil(busy_ticks * milli_per_tick))
+        return Usage(
+            measured_at=at,
+            capacity=capacity,
+            used=used,
+            batch_used=min(used, math.floor(batch.used_ticks * milli_per_tick)),
+            terms={
+                "online_cpus": counters.online_cpus,
+                "elapsed_milliseconds": round(elapsed * 1000),
+                "ticks_per_second": TICKS_PER_SECOND,
+                "busy_ticks": busy_ticks,
+                "batch_ticks": round(batch.used_ticks),
+                "batch_processes": len(self._batch),
+            },
+        )
+
+    def _memory(self) -> Usage:
+        memory = read_memory(self._proc_root)
+        batch_bytes = sum(read_private_memory(self._proc_root, process.pid) for process in self._batch)
+        used = memory.total_bytes - memory.available_bytes
+        return Usage(
+            measured_at=self._clock(),
+            capacity=memory.total_bytes,
+            used=used,
+            batch_used=min(used, batch_bytes),
+            terms={
+                "memory_total_bytes": memory.total_bytes,
+                "memory_available_bytes": memory.available_bytes,
+                "batch_private_bytes": batch_bytes,
+                "batch_processes": len(self._batch),
+            },
+        )
+
+
+def _busy_ticks(before: CpuCounters, now: CpuCounters) -> int:
+    if now.online_cpus != before.online_cpus:
+        raise SampleError(
+            f"the number of online CPUs went from {before.online_cpus} to {now.online_cpus}; "
+            "CPU use needs two readings with the same number"
+        )
+    if now.busy_ticks < before.busy_ticks:
+        raise SampleError(f"CPU time of the host went backwards, from {before.busy_ticks} to {now.busy_ticks} ticks")
+    return now.busy_ticks - before.busy_ticks

@@ -1,0 +1,164 @@
+"""What the kernel says below /proc, as numbers. Layouts are those of proc(5).
+
+What cannot be read, or does not look as the kernel writes it, is a `SampleError` with the file and what was found.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fallow_core.errors import SampleError
+from fallow_hookspecs import Process
+
+PROC_ROOT = Path("/proc")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+_READ_BYTES = 4096  # /proc/<pid>/stat and statm are far shorter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuCounters:
+    """CPU time that this host has used since boot, all CPUs together, and how many CPUs are online."""
+
+    busy_ticks: int
+    online_cpus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryInfo:
+    """Memory of the host; what is available counts page cache that can be dropped."""
+
+    total_bytes: int
+    available_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStat:
+    """A process in one pass: whose child it is, and its CPU time in user and system mode.
+
+    `own_ticks` is its own time, `reaped_ticks` that of all descendants it has waited for.
+    """
+
+    pid: int
+    parent_pid: int
+    start_ticks: int
+    own_ticks: int
+    reaped_ticks: int
+
+    @property
+    def process(self) -> Process:
+        """Who it is."""
+        return Process(self.pid, self.start_ticks)
+
+    @property
+    def total_ticks(self) -> int:
+        """What its parent gets when it waits for it."""
+        return self.own_ticks + self.reaped_ticks
+
+
+def read_cpu(proc_root: Path) -> CpuCounters:
+    """CPU counters of the host.
+
+    Guest time is inside user time already. Time in idle and iowait is no use; stolen time is used by other hosts.
+    """
+    path = proc_root / "stat"
+    lines = [line.split() for line in _content(path).splitlines() if line.startswith(b"cpu")]
+    total = next((line[1:] for line in lines if line[0] == b"cpu"), [])
+    online = sum(line[0] != b"cpu" for line in lines)
+    if len(total) < 7 or not online:
+        raise _strange(
+            path, "a line 'cpu' of at least 7 counters and one line a CPU", b"\n".join(map(b" ".join, lines))
+        )
+    user, nice, system, _idle, _iowait, irq, softirq = _numbers(path, total[:7])
+    return CpuCounters(busy_ticks=user + nice + system + irq + softirq, online_cpus=online)
+
+
+def read_memory(proc_root: Path) -> MemoryInfo:
+    """Memory of the host in bytes."""
+    path = proc_root / "meminfo"
+    lines = [line.split() for line in _content(path).splitlines()]
+    kibibytes = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == b"kB"}
+    total, available = kibibytes.get(b"MemTotal:"), kibibytes.get(b"MemAvailable:")
+    if total is None or available is None:
+        raise _strange(path, "MemTotal and MemAvailable in kB", b", ".join(map(b" ".join, lines)))
+    total_kib, available_kib = _numbers(path, [total, available])
+    if not 0 < total_kib >= available_kib:
+        raise SampleError(f"{path}: expected MemAvailable within MemTotal, found {available_kib} of {total_kib} kB")
+    return MemoryInfo(total_bytes=total_kib * 1024, available_bytes=available_kib * 1024)
+
+
+def read_processes(proc_root: Path) -> dict[int, ProcessStat]:
+    """All processes that this user may see, by pid; those that end meanwhile are left out."""
+    try:
+        pids = [name for name in os.listdir(proc_root) if name.isdigit()]  # noqa: PTH208 - names alone, no Path each
+    except OSError as error:
+        raise _unreadable(proc_root, error) from error
+    if not pids:
+        raise SampleError(f"{proc_root}: expected a directory a process, found none; is it a mounted proc file system?")
+    stats = (_read_process(f"{proc_root}/{pid}/stat", int(pid)) for pid in pids)
+    return {stat.pid: stat for stat in stats if stat is not None}
+
+
+def read_private_memory(proc_root: Path, pid: int) -> int:
+    """Resident bytes of a process without pages of files and shared memory; 0 when it has ended.
+
+    Shared pages are left out altogether, since they would count once in each process that maps them.
+    """
+    path = f"{proc_root}/{pid}/statm"
+    raw = _content_of_process(path)
+    if raw is None:
+        return 0
+    fields = raw.split()
+    if len(fields) != 7:
+        raise _strange(path, "7 numbers of pages", raw)
+    _size, resident, shared = _numbers(path, fields[:3])
+    return (resident - shared) * PAGE_BYTES
+
+
+def _read_process(path: str, pid: int) -> ProcessStat | None:
+    raw = _content_of_process(path)
+    if raw is None:
+        return None
+    # The name, in parentheses, may itself hold spaces, parentheses and line ends.
+    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
+    if len(fields) < 21 or not raw.endswith(b"\n"):
+        raise _strange(path, "a name in parentheses and more than 20 fields behind it", raw)
+    parent, user, system, reaped_user, reaped_system, start = _numbers(path, [fields[1], *fields[11:15], fields[19]])
+    return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _content_of_process(path: str) -> bytes | None:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(file, _READ_BYTES)
+        finally:
+            os.close(file)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return None  # ended, or hidden from this user (mount option hidepid): then nobody can give it to batch
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _numbers(path: str | Path, fields: Sequence[bytes]) -> list[int]:
+    if not all(map(bytes.isdigit, fields)):
+        raise _strange(path, "whole numbers", b" ".join(fields))
+    return list(map(int, fields))
+
+
+def _unreadable(path: str | Path, error: OSError) -> SampleError:
+    return SampleError(f"{path}: cannot be read: {error.strerror}; Fallow needs the proc file system of Linux")
+
+
+def _strange(path: str | Path, expected: str, found: bytes) -> SampleError:
+    text = found[:80].decode(errors="backslashreplace")
+    return SampleError(f"{path}: expected {expected}, found {text!r}")

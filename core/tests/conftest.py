@@ -1,0 +1,85 @@
+"""What several test modules need."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+Install = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Lays out an installed distribution with one plugin entry point: `install(distribution, entry, source)`.
+
+    `entry` is one line of entry_points.txt; `source` is the module that its target names.
+    """
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(site)
+    modules: list[str] = []
+
+    def lay_out(distribution: str, entry: str, source: str) -> None:
+        module = entry.partition("=")[2].strip().partition(":")[0]
+        (site / f"{module}.py").write_text(dedent(source))
+        info = site / f"{distribution.replace('-', '_')}-1.2.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
+        (info / "entry_points.txt").write_text(f"[fallow.plugins]\n{entry}\n")
+        modules.append(module)
+
+    yield lay_out
+    for module in modules:
+        sys.modules.pop(module, None)
+
+
+class FakeProc:
+    """A proc file system in a directory, with the files and layouts that are read."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.process(1, parent=0, start=1, name="init")
+        self.host()
+
+    def host(self, *, busy: int = 0, cpus: int = 2, total_kib: int = 8_000_000, available_kib: int = 6_000_000) -> None:
+        """Counters of the host; `busy` in ticks, spread over the kinds of time that are use."""
+        user, rest = busy - busy // 4 * 3, busy // 4
+        per_cpu = "".join(f"cpu{number} 1 0 1 1 1 0 1 0 0 0\n" for number in range(cpus))
+        self.write("stat", f"cpu  {user} {rest} {rest} 99999 555 0 {rest} 777 {user} 0\n{per_cpu}intr 1 0 0\nctxt 5\n")
+        self.write("meminfo", f"MemTotal: {total_kib} kB\nMemFree: 5 kB\nMemAvailable: {available_kib} kB\nHuge: 0\n")
+
+    def process(
+        self,
+        pid: int,
+        *,
+        parent: int = 1,
+        start: int = 10,
+        own: int = 0,
+        reaped: int = 0,
+        private_pages: int = 0,
+        name: str = "java",
+    ) -> None:
+        """A process that lives; times in ticks."""
+        (self.root / f"{pid}").mkdir(exist_ok=True)
+        middle = f"{pid} {pid} 0 -1 4194304 11 12 13 14"
+        times = f"{own - own // 3} {own // 3} {reaped - reaped // 3} {reaped // 3}"
+        self.write(f"{pid}/stat", f"{pid} ({name}) S {parent} {middle} {times} 20 0 1 0 {start} 1000 50 1844 1 1 0\n")
+        self.write(f"{pid}/statm", f"9000 {private_pages + 300} 300 1 0 500 0\n")
+
+    def end(self, pid: int) -> None:
+        """The process is gone."""
+        shutil.rmtree(self.root / f"{pid}")
+
+    def write(self, name: str, content: str) -> None:
+        """Any content in any file."""
+        (self.root / name).write_text(content)
+
+
+@pytest.fixture
+def fake_proc(tmp_path: Path) -> FakeProc:
+    root = tmp_path / "proc"
+    root.mkdir()
+    return FakeProc(root)
