@@ -1,0 +1,26 @@
+"""Where a plugin comes from, and the plugin itself once it is imported."""
+
+from dataclasses import dataclass
+
+from fallow_hookspecs import Plugin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSource:
+    """What package metadata says of a plugin. `target` is the entry point's value, `module:attribute`."""
+
+    name: str
+    distribution: str
+    version: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"plugin {self.name!r} of {self.distribution} {self.version} ({self.target})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedPlugin:
+    """A plugin that was imported and fits this core."""
+
+    plugin: Plugin
+    source: PluginSource

@@ -1,0 +1,97 @@
+"""Which plugins are installed, from package metadata alone, and the import of one of them."""
+
+import difflib
+import logging
+import traceback
+from collections.abc import Iterator
+from importlib import metadata
+
+from fallow_core.errors import PluginLoadError
+from fallow_core.model.plugin import LoadedPlugin, PluginSource
+from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, Plugin
+
+_log = logging.getLogger(__name__)
+
+
+def installed() -> tuple[PluginSource, ...]:
+    """All installed plugins by name. Nothing is imported.
+
+    A name that two distributions claim is there twice; `load` refuses it.
+    """
+    return tuple(sorted(_sources(), key=lambda source: (source.name, source.distribution)))
+
+
+def load(name: str) -> LoadedPlugin:
+    """Import the one plugin of this name.
+
+    :raises PluginLoadError: it is not installed, claimed twice, fails at import, or does not fit this core.
+    """
+    known = installed()
+    sources = [source for source in known if source.name == name]
+    if not sources:
+        raise PluginLoadError(f"plugin {name!r} is not installed; {_advice(name, known)}")
+    if len(sources) > 1:
+        claims = " and ".join(f"{source.distribution} {source.version} ({source.target})" for source in sources)
+        raise PluginLoadError(f"plugin {name!r} is claimed by {claims}; uninstall all but one")
+    source = sources[0]
+    try:
+        plugin = metadata.EntryPoint(name=name, value=source.target, group=ENTRY_POINT_GROUP).load()
+    except (Exception, SystemExit) as error:
+        _log.debug("import of %s failed", source, exc_info=error)
+        raise PluginLoadError(f"{source} cannot be imported: {_reason(error)}") from error
+    if reason := _misfit(plugin, name):
+        raise PluginLoadError(f"{source} cannot be used: {reason}")
+    return LoadedPlugin(plugin=plugin, source=source)
+
+
+def _sources() -> Iterator[PluginSource]:
+    """Read each distribution by itself, so that damaged metadata of one hides no other."""
+    seen: set[str] = set()
+    for distribution in metadata.distributions():
+        try:
+            entries = distribution.entry_points.select(group=ENTRY_POINT_GROUP)
+            if not entries:
+                continue
+            title, version = distribution.metadata["Name"], distribution.version
+        except Exception as error:
+            _log.warning("metadata of %s cannot be read: %s", getattr(distribution, "_path", "a distribution"), error)
+            continue
+        if title in seen:  # the same distribution further down the path is shadowed, as it is for `import`
+            continue
+        seen.add(title)
+        for entry in entries:
+            yield PluginSource(name=entry.name, distribution=title, version=version, target=entry.value)
+
+
+def _advice(name: str, known: tuple[PluginSource, ...]) -> str:
+    names = sorted({source.name for source in known})
+    if not names:
+        return "no plugin is installed in this Python environment"
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"installed are {', '.join(names)}"
+
+
+def _misfit(plugin: object, name: str) -> str:
+    """Why what the entry point names cannot be used; empty if it can."""
+    if not isinstance(plugin, Plugin):
+        return f"it names a {type(plugin).__name__}, not a fallow_hookspecs.Plugin"
+    if plugin.name != name:
+        return f"it calls itself {plugin.name!r}; entry point and plugin must have the same name"
+    levels: object = plugin.api_levels
+    match levels:
+        case (int(lowest), int(highest)):
+            if lowest <= API_LEVEL <= highest:
+                return ""
+            return f"it is written for API levels {lowest} to {highest}, this Fallow has level {API_LEVEL}"
+    return f"its api_levels are {levels!r}, not a pair of the lowest and the highest level"
+
+
+def _reason(error: BaseException) -> str:
+    """What happened, and the last line outside Python's import machinery where it did."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{where}"
+
+
+def _is_machinery(filename: str) -> bool:
+    return filename.startswith("<frozen ") or filename in {__file__, metadata.__file__} or "/importlib/" in filename

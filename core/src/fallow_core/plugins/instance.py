@@ -1,0 +1,212 @@
+"""One plugin instance for one cluster file: its own plugin manager, its two lanes, and typed calls.
+
+A call is started and polled::
+
+    call = instance.start_report(nodes, timeout_seconds=10.0)   # None: the lane is busy, or backs off
+    ...
+    if call is not None and call.done:
+        outcome = call.outcome                                  # the report, or a Failure with its reason
+        if isinstance(outcome, Failure): ...
+
+There is nothing to hand back: the breaker has been told when the call is done, and a call that is dropped does no harm.
+"""
+
+import contextlib
+import inspect
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pluggy
+
+from fallow_core.errors import PluginLoadError
+from fallow_core.model.plugin import LoadedPlugin
+from fallow_core.plugins.answers import mismatch
+from fallow_core.plugins.lanes import Call, Failure, FailureKind, Lane, LaneHealth, reason_of
+from fallow_hookspecs import (
+    PROJECT,
+    CapacityReport,
+    ClusterConfig,
+    Finding,
+    Instance,
+    Node,
+    Offer,
+    PluginError,
+    TaskList,
+    hooks,
+)
+
+_T = TypeVar("_T")
+
+
+class WrongAnswerError(PluginError):
+    """A hook answered with something that the contract does not know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceHealth:
+    """What an operator should know of an instance. `missing_hooks`: what nobody implements; it is never called."""
+
+    reads: LaneHealth
+    acts: LaneHealth
+    missing_hooks: tuple[str, ...]
+
+
+def start_build(
+    loaded: LoadedPlugin,
+    config: ClusterConfig,
+    *,
+    timeout_seconds: float,
+    clock: Callable[[], float],
+    wake: Callable[[], None] | None = None,
+) -> "Call[PluginInstance]":
+    """Build an instance in a thread of its own, so that one that hangs there delays nobody else."""
+    lane = Lane(f"{loaded.source.name}/{config.name} build", clock, wake)
+    call = lane.submit(lambda: PluginInstance(loaded, config, clock=clock, wake=wake), timeout_seconds)
+    lane.close()
+    assert call is not None  # the lane is new
+    return call
+
+
+class PluginInstance:
+    """A plugin at work for one cluster. Its methods belong to one thread, the core loop's."""
+
+    def __init__(
+        self,
+        loaded: LoadedPlugin,
+        config: ClusterConfig,
+        *,
+        clock: Callable[[], float],
+        wake: Callable[[], None] | None = None,
+        wrappers: Sequence[object] = (),
+    ) -> None:
+        """Build the instance and register its hooks. May take as long as the plugin's `build`; see `start_build`.
+
+        :param wake: called from a lane's thread after each call, so that the loop need not poll.
+        :param wrappers: objects of third parties whose hook wrappers see every call of this instance.
+        :raises PluginLoadError: `build` fails, or a hook is misspelt or has arguments that do not exist.
+        """
+        self.name = f"{loaded.source.name}/{config.name}"
+        self.source = loaded.source
+        self._clock = clock
+        try:
+            self._object = loaded.plugin.build(config)
+        except (Exception, SystemExit) as error:
+            raise PluginLoadError(f"cluster {self.name}: {loaded.source} failed: {reason_of(error)}") from error
+        try:
+            self._manager = _manager((self._object, *wrappers), config.name)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self._object.close()
+            raise PluginLoadError(f"cluster {self.name}: {loaded.source} does not fit: {error}") from error
+        self._missing = tuple(name for name, caller in _callers(self._manager) if not _implementations(caller))
+        self._reads = Lane(f"{self.name} reads", clock, wake)
+        self._acts = Lane(f"{self.name} acts", clock, wake)
+        self._closing: Call[None] | None = None
+
+    def start_report(self, nodes: tuple[Node, ...], timeout_seconds: float) -> Call[CapacityReport] | None:
+        """Ask what the framework has (reads lane)."""
+        arguments = {"nodes": nodes, "offers": (), "timeout_seconds": timeout_seconds}
+        return self._start(self._reads, "report_capacity", CapacityReport, arguments, timeout_seconds)
+
+    def start_publish(
+        self, nodes: tuple[Node, ...], offers: tuple[Offer, ...], timeout_seconds: float
+    ) -> Call[CapacityReport] | None:
+        """Tell the framework what it may use (acts lane)."""
+        arguments = {"nodes": nodes, "offers": offers, "timeout_seconds": timeout_seconds}
+        return self._start(self._acts, "report_capacity", CapacityReport, arguments, timeout_seconds)
+
+    def start_list_tasks(self, node: Node, timeout_seconds: float) -> Call[TaskList] | None:
+        """Ask which tasks hold resources on the node (reads lane)."""
+        arguments = {"node": node, "timeout_seconds": timeout_seconds}
+        return self._start(self._reads, "list_tasks", TaskList, arguments, timeout_seconds)
+
+    def start_diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> Call[tuple[Finding, ...]] | None:
+        """Ask for findings (reads lane), also while the breaker is open: that is when an operator asks."""
+
+        def diagnose() -> tuple[Finding, ...]:
+            answer = self._object.diagnose(nodes, timeout_seconds)
+            return _checked(answer, tuple[Finding, ...], "diagnose")
+
+        return self._reads.submit(diagnose, timeout_seconds, use_breaker=False)
+
+    def health(self) -> InstanceHealth:
+        """How the instance is now."""
+        return InstanceHealth(
+            reads=self._reads.health(),
+            acts=self._acts.health(),
+            missing_hooks=self._missing,
+        )
+
+    def close(self, timeout_seconds: float) -> Call[None]:
+        """End the instance, without waiting: no call starts any more, and the plugin's `close` is under way.
+
+        It is called when both lanes have come to rest, or are past the deadlines of their calls, in a thread of its
+        own. Whoever wants to know polls the call that is returned. A second `close` returns the same call.
+        """
+        if self._closing is None:
+            lanes = (self._reads, self._acts)
+            for lane in lanes:
+                lane.close()
+            closer = Lane(f"{self.name} close", self._clock)
+
+            def end() -> None:
+                for lane in lanes:
+                    lane.join()
+                self._object.close()
+
+            self._closing = closer.submit(end, timeout_seconds)
+            closer.close()
+        assert self._closing is not None  # the closer is new
+        return self._closing
+
+    def _start(
+        self, lane: Lane, hook: str, expected: type[_T], arguments: dict[str, Any], timeout_seconds: float
+    ) -> Call[_T] | None:
+        if hook in self._missing:
+            now = self._clock()
+            ended: Future[_T | Failure] = Future()
+            ended.set_result(
+                Failure(kind=FailureKind.NOT_IMPLEMENTED, reason=f"{self.source} does not implement {hook}")
+            )
+            return Call(now, now, ended)
+        caller = getattr(self._manager.hook, hook)
+        return lane.submit(lambda: _checked(caller(**arguments), expected, hook), timeout_seconds)
+
+
+def _manager(objects: tuple[object, ...], cluster: str) -> pluggy.PluginManager:
+    """A plugin manager with these objects registered and every hook known.
+
+    :raises pluggy.PluginValidationError: unknown hook or argument.
+    :raises TypeError: not an instance, or a hook that is no plain function.
+    """
+    if not isinstance(objects[0], Instance):
+        raise TypeError(f"build returned a {type(objects[0]).__name__} without diagnose and close")
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hooks)
+    for index, entry in enumerate(objects):
+        manager.register(entry, cluster if index == 0 else f"{cluster} wrapper {index}")
+    manager.check_pending()
+    for name, caller in _callers(manager):
+        if any(inspect.iscoroutinefunction(implementation.function) for implementation in caller.get_hookimpls()):
+            raise TypeError(f"{name} is an async function; hooks are plain functions")
+        if hasattr(objects[0], name) and not _implementations(caller):
+            raise TypeError(f"the method {name} is not marked with @hookimpl")
+    return manager
+
+
+def _callers(manager: pluggy.PluginManager) -> list[tuple[str, pluggy.HookCaller]]:
+    return sorted(
+        (name, caller) for name, caller in vars(manager.hook).items() if isinstance(caller, pluggy.HookCaller)
+    )
+
+
+def _implementations(caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
+    return [each for each in caller.get_hookimpls() if not (each.wrapper or each.hookwrapper)]
+
+
+def _checked(answer: object, expected: type[_T], hook: str) -> _T:
+    if text := mismatch(answer, expected):
+        raise WrongAnswerError(f"{hook} gave a wrong answer: the answer{text}")
+    return answer  # type: ignore[return-value] # just checked
