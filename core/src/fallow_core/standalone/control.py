@@ -1,0 +1,164 @@
+"""The control socket: one JSON line in, one JSON line out, on a Unix socket that only its owner can open.
+
+Who asks is told by the kernel (`SO_PEERCRED`), not by the request. With a control group its members may ask for what
+is only read; what changes something is for the owner of the process and for root.
+"""
+
+import grp
+import json
+import os
+import pwd
+import socket
+import socketserver
+import stat
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from fallow_core.errors import ControlError, FallowError
+
+MAX_REQUEST_BYTES = 64 * 1024
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+CLIENT_SECONDS = 30.0
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """Who asks, as the kernel says."""
+
+    uid: int
+    name: str
+
+    @property
+    def may_change(self) -> bool:
+        """Whether this user may change something: the owner of the process, and root."""
+        return self.uid in (0, os.geteuid())
+
+
+Handler = Callable[[Peer, dict[str, Any]], Answer]
+
+
+class ControlServer:
+    """Serves the socket in threads of its own; `handler` is called there, once for each request."""
+
+    def __init__(self, path: Path, group: str | None, handler: Handler) -> None:
+        self.path = path
+        _make_way(path)
+        old_mask = os.umask(0o177)
+        try:
+            self._server = _Server(str(path), handler)
+        except OSError as error:
+            raise ControlError(f"cannot open the control socket {path}: {error.strerror}; set controlSocket") from error
+        finally:
+            os.umask(old_mask)
+        if group is not None:
+            _open_to_group(path, group)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), name="control", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop serving and remove the socket."""
+        self._server.shutdown()
+        self._server.server_close()
+        self.path.unlink(missing_ok=True)
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, path: str, handler: Handler) -> None:
+        self.handler = handler
+        super().__init__(path, _Connection)
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    timeout = CLIENT_SECONDS
+
+    def handle(self) -> None:
+        try:
+            line = self.rfile.readline(MAX_REQUEST_BYTES)
+            if line:
+                self.wfile.write(json.dumps(self._answer(line)).encode() + b"\n")
+        except OSError:
+            pass  # the client went away
+
+    def _answer(self, line: bytes) -> Answer:
+        try:
+            request = json.loads(line)
+        except ValueError:
+            request = None
+        if not isinstance(request, dict):
+            return {"error": "the request is not one line with a JSON object"}
+        try:
+            return cast("_Server", self.server).handler(_peer(self.connection), request)
+        except FallowError as error:
+            return {"error": str(error)}
+
+
+def _peer(connection: socket.socket) -> Peer:
+    raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    uid = struct.unpack("3i", raw)[1]
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = f"uid {uid}"
+    return Peer(uid=uid, name=name)
+
+
+def _make_way(path: Path) -> None:
+    """Make the socket's directory, and remove a socket that nobody serves."""
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not path.exists():
+            return
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise ControlError(f"{path} exists and is no socket; remove it, or set controlSocket")
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
+            if probe.connect_ex(str(path)) == 0:
+                raise ControlError(f"a Fallow is running already: it serves {path}")
+        path.unlink()
+    except OSError as error:
+        raise ControlError(f"cannot open the control socket {path}: {error.strerror}; set controlSocket") from error
+
+
+def _open_to_group(path: Path, group: str) -> None:
+    try:
+        os.chown(path, -1, grp.getgrnam(group).gr_gid)
+        path.chmod(0o660)
+    except KeyError:
+        raise ControlError(f"controlGroup: there is no group {group!r} on this host") from None
+    except OSError as error:
+        raise ControlError(f"controlGroup: cannot give {path} to group {group!r}: {error.strerror}") from error
+
+
+def ask(path: Path, request: dict[str, Any]) -> Answer:
+    """Send one request to a running Fallow.
+
+    :raises ControlError: nobody serves the socket, there is no access, or the answer is an error.
+    """
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(CLIENT_SECONDS)
+            connection.connect(str(path))
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as stream:
+                line = stream.readline(MAX_ANSWER_BYTES)
+        answer: Answer = json.loads(line)
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise ControlError(
+            f"no Fallow is running: nobody serves {path}; start `fallow run`, or name --socket"
+        ) from None
+    except PermissionError:
+        raise ControlError(f"no access to {path}: ask as root or as the user that runs Fallow") from None
+    except (OSError, ValueError) as error:
+        raise ControlError(f"no answer from the Fallow that serves {path}: {error}") from error
+    if "error" in answer:
+        raise ControlError(str(answer["error"]))
+    return answer
