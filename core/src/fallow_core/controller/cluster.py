@@ -1,4 +1,4 @@
-"""One cluster: its plugin instance, its rows, and what it last said. Starts calls and takes their results; never waits."""
+"""One cluster: its plugin instance, its rows, what it last said. Starts calls and takes their results; never waits."""
 
 import logging
 from collections.abc import Sequence
@@ -42,6 +42,15 @@ class Remembered:
     refreshed_at: float | None = None
 
 
+@dataclass(slots=True)
+class Counts:
+    """What happened since the start."""
+
+    offers_sent: int = 0
+    offers_refused: int = 0
+    calls_failed: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Publishing:
     """A call with offers under way. `sent_at` names its sizes among those in flight."""
@@ -69,6 +78,7 @@ class Cluster:
         self.reported_at: float | None = None
         self.published_at: float | None = None
         self.daemons: dict[str, tuple[Daemon, ...]] = {}
+        self.counts = Counts()
         self._limits = publishing
         self._before: dict[RowKey, Remembered] = {}
         self._report: Call[CapacityReport] | None = None
@@ -147,12 +157,14 @@ class Cluster:
                 **_size(d.size),
                 why=d.why,
             )
+        self.counts.offers_sent += len(due)
         self._publishing = _Publishing(call=call, sent_at=now, keys=tuple(d.key for d in due))
         self.published_at = now
         return True
 
     def _take_report(self, outcome: CapacityReport | Failure, now: float) -> None:
         if isinstance(outcome, Failure):
+            self.counts.calls_failed += 1
             event(log, logging.WARNING, "report_failed", cluster=self.name, reason=outcome.reason)
             return
         self.reported_at = now
@@ -186,6 +198,7 @@ class Cluster:
 
     def _take_tasks(self, node: str, outcome: TaskList | Failure, now: float) -> None:
         if isinstance(outcome, Failure):
+            self.counts.calls_failed += 1
             event(log, logging.WARNING, "list_tasks_failed", cluster=self.name, node=node, reason=outcome.reason)
             return
         if outcome.daemons != self.daemons.get(node):
@@ -197,6 +210,7 @@ class Cluster:
     def _take_answers(self, publishing: _Publishing, now: float) -> None:
         outcome = publishing.call.outcome
         if isinstance(outcome, Failure):
+            self.counts.calls_failed += 1
             event(log, logging.WARNING, "offers_failed", cluster=self.name, reason=outcome.reason)
             answers: dict[tuple[str, str], OfferAnswer] = {}
         else:
@@ -215,6 +229,7 @@ class Cluster:
         if answer.accepted is not None:
             return ledger_rows.answered(row, sent_at, answer.accepted, now)
         reason = answer.reason or str(answer.refusal)
+        self.counts.offers_refused += 1
         event(log, logging.WARNING, "offer_refused", cluster=self.name, node=row.key.framework_node, reason=reason)
         return ledger_rows.refused(row, sent_at, reason, now)
 

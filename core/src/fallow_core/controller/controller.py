@@ -1,7 +1,7 @@
 """The ledger of all nodes over all clusters: one tick takes what calls brought, computes, and sends what is due."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from fallow_core.controller.cluster import Cluster, Remembered
@@ -24,7 +24,6 @@ class Controller:
     def __init__(
         self,
         nodes: tuple[Node, ...],
-        clusters: Sequence[Cluster],
         node_policy: NodePolicy,
         publishing: PublishingPolicy,
         journal: Journal,
@@ -33,7 +32,7 @@ class Controller:
         wall_clock: Callable[[], float],
     ) -> None:
         self.nodes = nodes
-        self.clusters = {cluster.name: cluster for cluster in clusters}
+        self.clusters: dict[str, Cluster] = {}
         self.publishing = publishing
         self.journal = journal
         self.ledgers: dict[str, NodeLedger] = {}
@@ -44,7 +43,19 @@ class Controller:
         self._wall_clock = wall_clock
         self._holds: Holds = {}
         self._orders: dict[str, list[Due]] = {}
-        self._resume()
+
+    def add(self, cluster: Cluster) -> None:
+        """Take a cluster in, with what an earlier process knew of its rows."""
+        now, wall_now = self._clock(), self._wall_clock()
+        for key in self.journal.in_flight.keys() | self.journal.refreshed.keys():
+            if key.cluster == cluster.name:
+                refreshed = self.journal.refreshed.get(key)
+                remembered = Remembered(
+                    in_flight=self.journal.in_flight.get(key, ()),
+                    refreshed_at=None if refreshed is None else now - max(0.0, wall_now - refreshed),
+                )
+                cluster.remember(key, remembered)
+        self.clusters[cluster.name] = cluster
 
     @property
     def rows(self) -> list[Row]:
@@ -181,17 +192,6 @@ class Controller:
             return
         if known is None or (started not in ("", known.started) and row.in_force == row.foreign):
             self.journal.originals[row.key] = Original(size=row.in_force, started=started)
-
-    def _resume(self) -> None:
-        now, wall_now = self._clock(), self._wall_clock()
-        for key in self.journal.in_flight.keys() | self.journal.refreshed.keys():
-            if key.cluster in self.clusters:
-                refreshed = self.journal.refreshed.get(key)
-                remembered = Remembered(
-                    in_flight=self.journal.in_flight.get(key, ()),
-                    refreshed_at=None if refreshed is None else now - max(0.0, wall_now - refreshed),
-                )
-                self.clusters[key.cluster].remember(key, remembered)
 
     def _tidy(self) -> None:
         """Let the journal and the growth holds forget what is over."""

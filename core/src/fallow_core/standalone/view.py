@@ -1,0 +1,118 @@
+"""What a running Fallow shows of itself, as plain values for JSON: milli-cores, bytes, and ages in seconds."""
+
+from dataclasses import asdict
+from typing import Any
+
+from fallow_core.controller.cluster import Cluster
+from fallow_core.controller.controller import Controller
+from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger
+from fallow_core.ledger.rows import Row
+from fallow_core.plugins.lanes import LaneHealth
+from fallow_hookspecs import RESOURCE_NAMES, Resources
+
+View = dict[str, Any]
+
+
+def status(controller: Controller, now: float) -> View:
+    """Nodes, and each cluster with its rows."""
+    return {
+        "mode": controller.publishing.mode,
+        "journal_error": controller.journal_error,
+        "nodes": [_node(ledger) for ledger in controller.ledgers.values()],
+        "clusters": [_cluster(controller, cluster, now) for _, cluster in sorted(controller.clusters.items())],
+    }
+
+
+def explanation(controller: Controller, node: str) -> View:
+    """Every input and every step of the offers of one node."""
+    ledger = controller.ledgers[node]
+    return {
+        "node": node,
+        "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
+        "due": [
+            {"key": d.key._asdict(), "size": asdict(d.size), "urgent": d.urgent, "why": d.why}
+            for d in controller.due.values()
+            if d.key.node == node
+        ],
+    }
+
+
+def _node(ledger: NodeLedger) -> View:
+    return {"node": ledger.node, **{name: _resource(ledger.of(name)) for name in RESOURCE_NAMES}}
+
+
+def _resource(ledger: ResourceLedger) -> View:
+    capacity = ledger.capacity
+    return {
+        "capacity": capacity.capacity if capacity else None,
+        "used": capacity.used if capacity else None,
+        "batch_used": capacity.batch_used if capacity else None,
+        "batch": capacity.batch if capacity else None,
+        "sample_age_seconds": ledger.sample_age_seconds,
+        "allocated": ledger.allocated,
+        "believed": ledger.believed,
+        "exposure": ledger.exposure,
+        "overdraft": ledger.overdraft,
+    }
+
+
+def _cluster(controller: Controller, cluster: Cluster, now: float) -> View:
+    health = cluster.instance.health()
+    return {
+        "cluster": cluster.name,
+        "switch": asdict(controller.switch(cluster.name)),
+        "plugin": asdict(cluster.instance.source),
+        "detail": cluster.detail,
+        "report_age_seconds": None if cluster.reported_at is None else now - cluster.reported_at,
+        "reads": _lane(health.reads, now),
+        "acts": _lane(health.acts, now),
+        "capabilities": asdict(cluster.capabilities) if cluster.capabilities is not None else None,
+        "pending": asdict(cluster.pending) if cluster.pending is not None else None,
+        "rows": [_row(controller, row, now) for _, row in sorted(cluster.rows.items())],
+    }
+
+
+def _lane(health: LaneHealth, now: float) -> View:
+    return {
+        "state": health.state,
+        "reason": health.reason,
+        "failures": health.failures,
+        "failing_for_seconds": None if health.failing_since is None else now - health.failing_since,
+        "next_try_in_seconds": None if health.next_try_at is None else max(0.0, health.next_try_at - now),
+    }
+
+
+def _row(controller: Controller, row: Row, now: float) -> View:
+    original = controller.original(row.key)
+    due = controller.due.get(row.key)
+    return {
+        "node": row.key.node,
+        "framework_node": row.key.framework_node,
+        "state": row.state,
+        "age_seconds": now - row.measured_at,
+        "allocated": asdict(row.allocated),
+        "in_force": _size(row.in_force),
+        "in_flight": [asdict(sent.size) for sent in row.in_flight],
+        "belief": asdict(Resources(row.belief("cpu"), row.belief("memory"))),
+        "floor": asdict(row.floor),
+        "offer": asdict(wanted) if (wanted := _wanted(controller, row)) is not None else None,
+        "due": None if due is None else {"size": asdict(due.size), "why": due.why},
+        "original": None if original is None else asdict(original.size),
+        "changed_by_others": _size(row.foreign),
+        "refusal": row.refusal,
+    }
+
+
+def _wanted(controller: Controller, row: Row) -> Resources | None:
+    """The size that the ledger wants for a row now, before band and hold."""
+    ledger = controller.ledgers.get(row.key.node)
+    if ledger is None:
+        return None
+    sizes = {name: {entry.key: entry.size for entry in ledger.of(name).rows} for name in RESOURCE_NAMES}
+    if row.key not in sizes["cpu"]:
+        return None
+    return Resources(cpu_milli=sizes["cpu"][row.key], memory_bytes=sizes["memory"][row.key])
+
+
+def _size(size: Resources | None) -> View | None:
+    return None if size is None else asdict(size)

@@ -1,0 +1,43 @@
+"""What the entry point names. Loading it is cheap: everything heavy is imported when an instance is built."""
+
+from typing import Any
+
+from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin
+
+TEMPLATE = """\
+resourceManager:
+  # Where the ResourceManager is. Its addresses follow from the host and Hadoop's default ports ...
+  host: rm.example.com
+  # ... unless they are given:
+  # client: rm.example.com:8032
+  # admin: rm.example.com:8033
+  # web: rm.example.com:8088
+# The user that calls the ResourceManager. It has to be allowed by yarn.admin.acl there.
+user: yarn
+# Which NodeManagers are lent to, as the ResourceManager names them. Default: those with an address of this host.
+# nodeManagers: ["worker-1.example.com:45454"]
+# How many milli-cores one vcore of this cluster stands for.
+vcoreMilli: 1000
+"""
+
+
+def _config_model() -> type[Any]:
+    from fallow_yarn.config import YarnSpec
+
+    return YarnSpec
+
+
+def _build(cluster: ClusterConfig) -> Instance:
+    from fallow_yarn.plugin import YarnInstance
+
+    return YarnInstance(cluster)
+
+
+PLUGIN = Plugin(
+    name="yarn",
+    api_levels=(API_LEVEL, API_LEVEL),
+    config_model=_config_model,
+    build=_build,
+    config_template=TEMPLATE,
+    needs=Needs(files=("/proc of the host, to find the processes of NodeManagers",)),
+)

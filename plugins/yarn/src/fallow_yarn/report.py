@@ -1,0 +1,117 @@
+"""What the ResourceManager says, as the contract's report. Pure.
+
+The units change here and nowhere else: a vcore stands for `vcore_milli` milli-cores, and YARN's MB is 1 MiB.
+"""
+
+from fallow_hookspecs import (
+    Capabilities,
+    NodeState,
+    OfferAnswer,
+    Pending,
+    Refusal,
+    ReportRow,
+    ResourceCapability,
+    Resources,
+)
+from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError
+from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, UpdateAnswer
+from fallow_yarn.rm.client import Facts, NodeReading
+from fallow_yarn.rm.facts import Calculator
+from fallow_yarn.rm.nodes import State
+from fallow_yarn.rm.scheduler import Metrics
+from fallow_yarn.rm.size import MIB_BYTES, Size, cpu_milli, memory_bytes
+
+DEFAULT_MINIMUM = Size(memory_mb=1024, vcores=1)
+"""Hadoop's own default of the smallest allocation, taken where the ResourceManager does not show its setting."""
+
+STATES = {
+    State.NEW: NodeState.NEW,
+    State.RUNNING: NodeState.RUNNING,
+    State.UNHEALTHY: NodeState.UNHEALTHY,
+    State.DECOMMISSIONING: NodeState.DRAINING,
+    State.DECOMMISSIONED: NodeState.GONE,
+    State.LOST: NodeState.GONE,
+    State.REBOOTED: NodeState.GONE,
+    State.SHUTDOWN: NodeState.GONE,
+}
+
+
+def resources(size: Size, vcore_milli: int) -> Resources:
+    """A size in YARN's units as an amount of each resource."""
+    return Resources(cpu_milli=cpu_milli(size, vcore_milli), memory_bytes=memory_bytes(size))
+
+
+def floor_of(facts: Facts) -> Size:
+    """The smallest size at which a NodeManager can be kept.
+
+    From 3.3 on a NodeManager registers with the size it was last told; with less than the scheduler's minimum
+    allocation it is refused when the ResourceManager restarts, and exits. Before 3.3 it is never told.
+    """
+    if not facts.identity.takes_back:
+        return Size(0, 0)
+    return (facts.setup.minimum if facts.setup is not None else None) or DEFAULT_MINIMUM
+
+
+def row(
+    node: str, reading: NodeReading, last_used: Size | None, floor: Size, vcore_milli: int, age_seconds: float
+) -> ReportRow | None:
+    """The row of one NodeManager; `None` where nothing can be said of it now, so that what is known grows older.
+
+    The scheduler does not know what runs on a node that it has taken out (unhealthy): what it last allocated there
+    stays, since its containers run on.
+    """
+    state = STATES.get(reading.node.state)
+    if state is None:
+        return None
+    used = reading.used
+    if used is None:
+        used = Size(0, 0) if state is NodeState.GONE else last_used
+    if used is None:
+        return None
+    return ReportRow(
+        node=node,
+        framework_node=reading.node.node_id,
+        age_seconds=age_seconds,
+        state=state,
+        allocated=resources(used, vcore_milli),
+        in_force=None if reading.in_force is None else resources(reading.in_force, vcore_milli),
+        unit=Resources(cpu_milli=vcore_milli, memory_bytes=MIB_BYTES),
+        floor=resources(floor, vcore_milli),
+    )
+
+
+def capabilities(facts: Facts) -> Capabilities:
+    """What this ResourceManager does about sizes.
+
+    With the CapacityScheduler's default calculator vcores are counted and never heeded. From 3.3 on a scheduler ends
+    what is above a node's size when the over-commit timeout runs out, with an exit status that is no failure.
+    """
+    setup, takes_back = facts.setup, facts.identity.takes_back
+    cpu_honoured = setup is None or setup.calculator is not Calculator.DEFAULT
+    return Capabilities(
+        cpu=ResourceCapability(honoured=cpu_honoured, takes_back=takes_back and cpu_honoured, take_back_charged=False),
+        memory=ResourceCapability(honoured=True, takes_back=takes_back, take_back_charged=False),
+        offer_lasts_seconds=FAR_TIMEOUT_MS // 1000 if takes_back else None,
+    )
+
+
+def pending(metrics: Metrics, vcore_milli: int) -> Pending | None:
+    """What waits in the queues of the whole cluster."""
+    return None if metrics.pending is None else Pending(total=resources(metrics.pending, vcore_milli))
+
+
+def answer(node: str, update: UpdateAnswer, size: Size, offered: Resources, vcore_milli: int) -> OfferAnswer:
+    """What became of one offer. A call that may yet be carried out is `FAILED`, not refused."""
+    error = update.error
+    if error is None:
+        taken = resources(size, vcore_milli)
+        reason = "" if taken == offered else f"rounded down to whole vcores of {vcore_milli} milli-cores and to MiB"
+        return OfferAnswer(node=node, framework_node=update.node_id, accepted=taken, reason=reason)
+    refusal = Refusal.FAILED
+    if isinstance(error, UnknownNodeError):
+        refusal = Refusal.UNKNOWN_NODE
+    elif isinstance(error, AccessDeniedError):
+        refusal = Refusal.ACCESS_DENIED
+    elif isinstance(error, StandbyError):
+        refusal = Refusal.NOT_LEADER
+    return OfferAnswer(node=node, framework_node=update.node_id, accepted=None, refusal=refusal, reason=str(error))
