@@ -1,0 +1,67 @@
+"""`fallow config check` and `fallow config init`."""
+
+from pathlib import Path
+
+import click
+
+from fallow_core.config.document import read
+from fallow_core.config.load import CORE_FILE, clusters_dir, load
+from fallow_core.config.problems import error_of
+from fallow_core.config.template import CORE_TEMPLATE, cluster_template
+from fallow_core.errors import ConfigError
+from fallow_core.plugins import discovery
+
+
+@click.group()
+def config() -> None:
+    """Check configuration files, or write them to start from."""
+
+
+@config.command()
+@click.argument("path", type=click.Path(path_type=Path))
+def check(path: Path) -> None:
+    """Check the core file and all cluster files of PATH, a directory with a fallow.yaml or a core file.
+
+    Every mistake of every file is shown with file, line, what was found and what is allowed; then the exit code is 2.
+    """
+    loaded = load(path, discovery.load)
+    if loaded.problems:
+        raise error_of(loaded.problems)
+    names = ", ".join(cluster.name for cluster in loaded.clusters) or "none"
+    click.echo(f"ok; publishing mode {loaded.publishing.mode}; clusters: {names}")
+
+
+@config.command()
+@click.argument("plugin")
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path),
+    help="Write the cluster file there, and a core file if there is none. Nothing is overwritten.",
+)
+def init(plugin: str, output: Path | None) -> None:
+    """Show a commented cluster file for PLUGIN to start from, or write all that a start needs."""
+    text = cluster_template(discovery.load(plugin).plugin)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    core_file = output / CORE_FILE
+    document, _ = read(core_file)
+    cluster_file = clusters_dir(core_file, document) / f"{plugin}.yaml"
+    if cluster_file.exists():
+        raise ConfigError(f"{cluster_file} is there already and was left as it is; write to another directory")
+    if not core_file.exists():
+        _write(core_file, CORE_TEMPLATE)
+    _write(cluster_file, text)
+    click.echo(f"next: edit {cluster_file}, then: fallow config check {output}")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from error
+    click.echo(f"wrote {file}")

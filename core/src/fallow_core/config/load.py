@@ -1,0 +1,154 @@
+"""Loading a core file with all its cluster files, every mistake of every file at once."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fallow_core.config.document import Document, read
+from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFile
+from fallow_core.config.problems import Problem, error_of
+from fallow_core.config.settings import Cluster, Config, cluster_of, config_of
+from fallow_core.config.validation import validate
+from fallow_core.errors import PluginLoadError
+from fallow_core.model.plugin import LoadedPlugin
+
+CORE_FILE = "fallow.yaml"
+LONGEST_SOCKET_PATH_BYTES = 107  # what the kernel takes, sockaddr_un.sun_path
+
+PluginLoader = Callable[[str], LoadedPlugin]
+
+
+def load(path: Path, load_plugin: PluginLoader) -> Config:
+    """Read a configuration. A cluster file that is wrong, or without its plugin, stops no other.
+
+    :param path: a core file, or the directory that holds it as `fallow.yaml`.
+    :param load_plugin: imports one plugin by name, or raises `PluginLoadError`; called for named plugins only.
+    :raises ConfigError: the core file is wrong; the text has the mistakes of the cluster files too.
+    """
+    file = path / CORE_FILE if path.is_dir() else path
+    document, problems = read(file)
+    core: CoreFile | None = None
+    if document is not None:
+        core, found = _validated(document, CoreFile)
+        problems += found
+    clusters, cluster_problems = _clusters(file, document, load_plugin)
+    if core is not None and not problems:
+        config = config_of(core, file, clusters, tuple(cluster_problems))
+        if len(os.fsencode(config.control_socket)) <= LONGEST_SOCKET_PATH_BYTES:
+            return config
+        assert document is not None
+        text = f"the path is longer than {LONGEST_SOCKET_PATH_BYTES} bytes, the most for a socket"
+        problems.append(document.problem(("controlSocket",), text))
+    raise error_of([*problems, *cluster_problems])
+
+
+def clusters_dir(core_file: Path, core: Document | None) -> Path:
+    """Where the cluster files of a core file are, as far as it can be read."""
+    named = core.data.get("clustersDir") if core is not None else None
+    if not isinstance(named, str) or not named or "\0" in named:
+        named = DEFAULT_CLUSTERS_DIR
+    return core_file.parent / named
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """One cluster file: what was read, and what became of it."""
+
+    file: Path
+    document: Document | None
+    cluster: Cluster | None
+    problems: list[Problem]
+
+    @property
+    def identity(self) -> tuple[str, str] | None:
+        """Plugin and name as far as they were read, whatever else is wrong."""
+        data = self.document.data if self.document is not None else {}
+        metadata = data.get("metadata")
+        plugin, name = data.get("plugin"), metadata.get("name") if isinstance(metadata, dict) else None
+        return (plugin, name) if isinstance(plugin, str) and isinstance(name, str) else None
+
+
+def _clusters(
+    core_file: Path, core: Document | None, load_plugin: PluginLoader
+) -> tuple[tuple[Cluster, ...], list[Problem]]:
+    directory = clusters_dir(core_file, core)
+    try:
+        entries = sorted(
+            entry for entry in directory.iterdir() if not entry.name.startswith(".") and entry != core_file
+        )
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and (core is None or "clustersDir" not in core.data):
+            return (), []  # no clusters yet
+        text = f"the clusters' directory {directory} cannot be read: {error.strerror}"
+        return (), [(core or Document(file=core_file)).problem(("clustersDir",), text)]
+    candidates = [_candidate(entry, load_plugin) for entry in entries if entry.suffix == ".yaml"]
+    doubles = _doubles(candidates)
+    problems = [problem for candidate in candidates for problem in candidate.problems] + doubles
+    problems += [
+        Problem(file=entry, message="not read: a cluster file's name ends in .yaml; rename it")
+        for entry in entries
+        if entry.suffix == ".yml"
+    ]
+    wrong = {problem.file for problem in problems}
+    good = (each.cluster for each in candidates if each.cluster is not None and each.file not in wrong)
+    return tuple(good), problems
+
+
+def _candidate(file: Path, load_plugin: PluginLoader) -> _Candidate:
+    document, problems = read(file)
+    if document is None:
+        return _Candidate(file, None, None, problems)
+    model, found = _validated(document, ClusterFile)
+    plugin, spec, spec_problems = _spec(document, load_plugin)
+    problems += [*found, *spec_problems]
+    cluster = None if problems or plugin is None else cluster_of(model, file, plugin, spec)
+    return _Candidate(file, document, cluster, problems)
+
+
+def _validated(document: Document, model: type[CoreFile | ClusterFile]) -> tuple[Any, list[Problem]]:
+    """As `validate`; but a file of the other kind is in the wrong place, and its keys are not looked at."""
+    kinds = {CoreFile: ("Fallow", "Cluster"), ClusterFile: ("Cluster", "Fallow")}
+    expected, other = kinds[model]
+    if document.data.get("kind") == other:
+        text = f"found {other!r}; here belongs a file with kind: {expected} (one core file, clusters in clustersDir)"
+        return None, [document.problem(("kind",), text)]
+    return validate(model, document.data, document)
+
+
+def _spec(document: Document, load_plugin: PluginLoader) -> tuple[LoadedPlugin | None, Any, list[Problem]]:
+    """The plugin that the file names, and `spec` as its model has it, whatever else is wrong with the file."""
+    name, spec = document.data.get("plugin"), document.data.get("spec")
+    if not isinstance(name, str) or not name:
+        return None, None, []  # told by the file's own model
+    try:
+        loaded = load_plugin(name)
+    except PluginLoadError as error:
+        return None, None, [document.problem(("plugin",), str(error))]
+    try:
+        model = loaded.plugin.config_model()
+    except (Exception, SystemExit) as error:
+        text = f"{loaded.source} has no model of spec: {type(error).__name__}: {error}"
+        return None, None, [document.problem(("plugin",), text)]
+    if not isinstance(spec, dict | None):
+        return loaded, None, []  # told by the file's own model
+    validated, problems = validate(model, spec or {}, document, ("spec",))
+    return loaded, validated, problems
+
+
+def _doubles(candidates: list[_Candidate]) -> list[Problem]:
+    """Clusters of one plugin with one name. Which of them is meant cannot be told, so none is used."""
+    same: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
+    for candidate in candidates:
+        if candidate.identity is not None and candidate.document is not None:
+            same[candidate.identity].append(candidate.document)
+    problems = []
+    for (plugin, name), documents in same.items():
+        for document in documents:
+            others = ", ".join(str(other.file) for other in documents if other is not document)
+            if others:
+                text = f"{name!r} is also the name of the {plugin} cluster in {others}; give each a name of its own"
+                problems.append(document.problem(("metadata", "name"), text))
+    return problems

@@ -1,0 +1,215 @@
+"""The models of the two kinds of file: keys as users write them, quantities parsed, unknown keys refused.
+
+Defaults that are policy come from `fallow_core.model.policy`, so that there is one place for each.
+"""
+
+import ipaddress
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from fallow_core.config.problems import KeyPath
+from fallow_core.model import quantities
+from fallow_core.model.policy import ExitMode, Limit, NodePolicy, PublishingMode, PublishingPolicy
+from fallow_hookspecs import Role
+
+DEFAULT_CLUSTERS_DIR = "clusters.d"
+
+_NODE, _PUBLISHING = NodePolicy(), PublishingPolicy()
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value):
+        raise ValueError("expected at most 63 lower-case letters, digits and '-', with a letter or digit at both ends")
+    return value
+
+
+def _path(value: object) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("expected a path; a relative one counts from the directory of this file")
+    return value
+
+
+def _ip_address(value: object) -> str:
+    try:
+        return str(ipaddress.ip_address(value if isinstance(value, str) else ""))
+    except ValueError:
+        raise ValueError("expected an IP address such as 127.0.0.1 or ::") from None
+
+
+def _host(value: object) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", value):
+        raise ValueError("expected a host name or an IP address")
+    return value
+
+
+def _off(value: object) -> object:
+    if value == "off":
+        return None
+    if not isinstance(value, dict):
+        raise ValueError("expected a mapping with address and port, or off")  # noqa: TRY004 - pydantic's protocol
+    return value
+
+
+def _empty(value: object) -> object:
+    return {} if value is None else value  # `spec:` with nothing but comments below
+
+
+def _within(least: str, most: str) -> Callable[[object], float]:
+    """A parser of durations from `least` to `most`."""
+    low, high = quantities.duration_seconds(least), quantities.duration_seconds(most)
+
+    def parse(value: object) -> float:
+        seconds = quantities.duration_seconds(value)
+        if not low <= seconds <= high:
+            raise ValueError(f"expected a duration from {least} to {most}")
+        return seconds
+
+    return parse
+
+
+Name = Annotated[str, BeforeValidator(_name)]
+FilePath = Annotated[str, BeforeValidator(_path)]
+Host = Annotated[str, BeforeValidator(_host)]
+Percent = Annotated[int, BeforeValidator(quantities.percent)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+
+
+class FrameworkMetadata(_Model):
+    """`metadata` of a core file."""
+
+    name: Name | None = None
+
+
+class Metrics(_Model):
+    """Where `/metrics` is served."""
+
+    address: Annotated[str, BeforeValidator(_ip_address)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=1, le=65535)] = 9464
+
+
+class NodeIdentity(_Model):
+    """Who this host is. `name` is the host's own by default; `addresses` are known besides those of the host."""
+
+    name: Host | None = None
+    addresses: list[Host] = Field(default_factory=list)
+
+
+class CpuCapacity(_Model):
+    """How much of the node's CPU may be lent."""
+
+    watermark: Percent = _NODE.cpu.watermark_percent
+    reserved: Annotated[int, BeforeValidator(quantities.cpu_milli)] = _NODE.cpu.reserved
+    cap: Percent = _NODE.cpu.cap_percent
+
+
+class MemoryCapacity(_Model):
+    """How much of the node's memory may be lent."""
+
+    watermark: Percent = _NODE.memory.watermark_percent
+    reserved: Annotated[int, BeforeValidator(quantities.memory_bytes)] = _NODE.memory.reserved
+    cap: Percent = _NODE.memory.cap_percent
+
+
+class Capacity(_Model):
+    """How much of the node may be lent."""
+
+    cpu: CpuCapacity = Field(default_factory=CpuCapacity)
+    memory: MemoryCapacity = Field(default_factory=MemoryCapacity)
+
+
+class Publishing(_Model):
+    """When and how sizes are sent. All times in seconds."""
+
+    mode: Annotated[PublishingMode, Field(strict=False)] = _PUBLISHING.mode
+    band: Percent = _PUBLISHING.band_percent
+    growth_hold: Annotated[float, BeforeValidator(_within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
+    interval: Annotated[float, BeforeValidator(_within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
+    report_interval: Annotated[float, BeforeValidator(_within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
+    degrade_after: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds
+    withdraw_after: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _PUBLISHING.withdraw_after_seconds
+    in_flight: Annotated[float, BeforeValidator(_within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
+
+    @model_validator(mode="after")
+    def _withdrawn_after_degraded(self) -> "Publishing":
+        if self.withdraw_after < self.degrade_after:
+            key = "withdrawAfter" if "withdraw_after" in self.model_fields_set else "degradeAfter"
+            times = f"degradeAfter is {self.degrade_after:g}s and withdrawAfter {self.withdraw_after:g}s"
+            raise _mismatch((key,), f"{times}; withdrawAfter must not be the shorter one")
+        return self
+
+
+class Log(_Model):
+    """What is logged."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class CoreFile(_Model):
+    """`kind: Fallow`. `sample_interval` in seconds."""
+
+    api_version: Literal["fallow/v1"]
+    kind: Literal["Fallow"]
+    metadata: FrameworkMetadata = Field(default_factory=FrameworkMetadata)
+    clusters_dir: FilePath = DEFAULT_CLUSTERS_DIR
+    state_dir: FilePath = "/var/lib/fallow"
+    control_socket: FilePath = "/run/fallow/control.sock"
+    control_group: Annotated[str, Field(pattern=r"^[^\s:]+$")] | None = None
+    metrics: Annotated[Metrics | None, BeforeValidator(_off)] = Field(default_factory=Metrics)
+    node: NodeIdentity = Field(default_factory=NodeIdentity)
+    capacity: Capacity = Field(default_factory=Capacity)
+    publishing: Publishing = Field(default_factory=Publishing)
+    sample_interval: Annotated[float, BeforeValidator(_within("100ms", "1m"))] = 1.0
+    on_exit: Annotated[ExitMode, Field(strict=False)] = ExitMode.FLOOR
+    log: Log = Field(default_factory=Log)
+
+    @model_validator(mode="after")
+    def _degraded_after_a_sample(self) -> "CoreFile":
+        if self.publishing.degrade_after <= self.sample_interval:
+            key: KeyPath = ("sampleInterval",)
+            if "sample_interval" not in self.model_fields_set:
+                key = ("publishing", "degradeAfter")
+            times = f"sampleInterval is {self.sample_interval:g}s and degradeAfter {self.publishing.degrade_after:g}s"
+            raise _mismatch(key, f"{times}; sampleInterval must be the shorter one")
+        return self
+
+
+class ClusterMetadata(_Model):
+    """`metadata` of a cluster file."""
+
+    name: Name
+
+
+class Limits(_Model):
+    """The most that the cluster gets."""
+
+    cpu: Annotated[Limit, BeforeValidator(quantities.cpu_limit)] = Field(default_factory=Limit)
+    memory: Annotated[Limit, BeforeValidator(quantities.memory_limit)] = Field(default_factory=Limit)
+
+
+class ClusterFile(_Model):
+    """`kind: Cluster`. `spec` is checked by the plugin's own model."""
+
+    api_version: Literal["fallow/v1"]
+    kind: Literal["Cluster"]
+    metadata: ClusterMetadata
+    plugin: Annotated[str, Field(min_length=1)]
+    roles: Annotated[list[Annotated[Role, Field(strict=False)]], Field(min_length=1)] = Field(
+        default_factory=lambda: [Role.CONTROLLER, Role.AGENT]
+    )
+    weight: Annotated[int, Field(ge=1, le=1000)] = 1
+    limit: Limits = Field(default_factory=Limits)
+    node_selector: dict[str, str] = Field(default_factory=dict)
+    spec: Annotated[dict[str, Any], BeforeValidator(_empty)] = Field(default_factory=dict)
+
+
+def _mismatch(key: KeyPath, message: str) -> PydanticCustomError:
+    """Two keys that do not fit together, told at the one that is in the file."""
+    return PydanticCustomError("mismatch", "{message}", {"key": key, "message": message})

@@ -1,0 +1,105 @@
+"""What the files say, as the values that the rest of core works with."""
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity
+from fallow_core.config.problems import Problem
+from fallow_core.model.plugin import LoadedPlugin
+from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy, ResourcePolicy
+from fallow_hookspecs import ClusterConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One cluster file without a mistake, its plugin loaded."""
+
+    file: Path
+    plugin: LoadedPlugin
+    config: ClusterConfig
+    account: AccountPolicy
+    node_selector: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The cluster's name in status and metrics: `plugin/name`."""
+        return f"{self.plugin.source.name}/{self.config.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One core file and its cluster files. All paths are absolute.
+
+    `clusters` are those without a mistake; `problems` is what is wrong with the others. `metrics`: address and port, or
+    `None` where they are off.
+    """
+
+    file: Path
+    name: str | None
+    clusters_dir: Path
+    state_dir: Path
+    control_socket: Path
+    control_group: str | None
+    metrics: tuple[str, int] | None
+    node_name: str
+    node_addresses: tuple[str, ...]
+    node_policy: NodePolicy
+    publishing: PublishingPolicy
+    sample_interval_seconds: float
+    on_exit: ExitMode
+    log_level: str
+    clusters: tuple[Cluster, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def config_of(
+    model: CoreFile, file: Path, clusters: tuple[Cluster, ...] = (), problems: tuple[Problem, ...] = ()
+) -> Config:
+    """Settings of a core file. Relative paths count from its directory; the node is called as the host by default."""
+    file = file.absolute()
+    publishing = model.publishing
+    return Config(
+        file=file,
+        name=model.metadata.name,
+        clusters_dir=file.parent / model.clusters_dir,
+        state_dir=file.parent / model.state_dir,
+        control_socket=file.parent / model.control_socket,
+        control_group=model.control_group,
+        metrics=None if model.metrics is None else (model.metrics.address, model.metrics.port),
+        node_name=model.node.name or socket.gethostname(),
+        node_addresses=tuple(model.node.addresses),
+        node_policy=NodePolicy(cpu=_resource(model.capacity.cpu), memory=_resource(model.capacity.memory)),
+        publishing=PublishingPolicy(
+            mode=publishing.mode,
+            band_percent=publishing.band,
+            growth_hold_seconds=publishing.growth_hold,
+            in_flight_seconds=publishing.in_flight,
+            degrade_after_seconds=publishing.degrade_after,
+            withdraw_after_seconds=publishing.withdraw_after,
+            publish_interval_seconds=publishing.interval,
+            report_interval_seconds=publishing.report_interval,
+        ),
+        sample_interval_seconds=model.sample_interval,
+        on_exit=model.on_exit,
+        log_level=model.log.level,
+        clusters=clusters,
+        problems=problems,
+    )
+
+
+def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) -> Cluster:
+    """The settings of a cluster file; `spec` is what the plugin's model made of its own."""
+    return Cluster(
+        file=file.absolute(),
+        plugin=plugin,
+        config=ClusterConfig(name=model.metadata.name, roles=frozenset(model.roles), spec=spec),
+        account=AccountPolicy(weight=model.weight, cpu_limit=model.limit.cpu, memory_limit=model.limit.memory),
+        node_selector=model.node_selector,
+    )
+
+
+def _resource(model: CpuCapacity | MemoryCapacity) -> ResourcePolicy:
+    return ResourcePolicy(watermark_percent=model.watermark, reserved=model.reserved, cap_percent=model.cap)

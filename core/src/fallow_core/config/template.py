@@ -1,0 +1,104 @@
+"""Files to start from: every setting commented out by a `#` alone, so that taking it away leaves valid YAML."""
+
+from textwrap import dedent, indent
+
+from fallow_hookspecs import Plugin
+
+CORE_TEMPLATE = """\
+# Fallow on this host. Check this file and all cluster files with: fallow config check DIRECTORY
+# Settings are commented out, with their default or an example: take away the "#", and that of the key above it.
+# Relative paths count from the directory of this file. Durations: 500ms, 20s, 5m, 1h30m.
+apiVersion: fallow/v1
+kind: Fallow
+
+# A name of your own for this installation. Default: none.
+#metadata:
+#  name: batch-host
+
+# Where the cluster files are: one *.yaml file for each cluster.
+#clustersDir: clusters.d
+# Where switches and the sizes found first are kept over restarts.
+#stateDir: /var/lib/fallow
+# Where fallow status, explain, switch, doctor and restore reach the running Fallow.
+#controlSocket: /run/fallow/control.sock
+# The group that may read there; switching stays with the owner and root. Default: no group.
+#controlGroup: fallow
+
+# Where /metrics is served; "metrics: off" serves none.
+#metrics:
+#  address: 127.0.0.1
+#  port: 9464
+
+# Who this host is. Default: its own host name, and no addresses besides its own.
+#node:
+#  name: worker-1
+#  addresses: [worker-1.example.com, 192.0.2.17]
+
+# How much of this host may be lent. watermark: the share that online services and batch may use together;
+# reserved: the least that is kept for the system (cpu: 500m or 2; memory: 512Mi or 4GiB); cap: the most that is lent.
+#capacity:
+#  cpu:
+#    watermark: 60%
+#    reserved: 0
+#    cap: 100%
+#  memory:
+#    watermark: 65%
+#    reserved: 0
+#    cap: 100%
+
+# observe: compute and show everything, send nothing. enforce: send it.
+#publishing:
+#  mode: observe
+# A change of less than this share of the size is not sent.
+#  band: 10%
+# Growth goes to the smallest target of this time.
+#  growthHold: 60s
+# How often sizes are sent, and how often the framework is asked.
+#  interval: 5s
+#  reportInterval: 10s
+# Ages of a measurement after which nothing grows, and after which the node drains.
+#  degradeAfter: 60s
+#  withdrawAfter: 15m
+# A size without effect for so long is taken for carried out.
+#  inFlight: 60s
+
+# How often this host is measured.
+#sampleInterval: 1s
+# Which sizes an orderly stop leaves behind: hold (the newest), floor (the smallest), original (those found first).
+#onExit: floor
+#log:
+# debug, info, warning or error.
+#  level: info
+"""
+
+_CLUSTER = """\
+# One batch cluster. Check it together with the core file: fallow config check DIRECTORY
+# Settings are commented out, with their default or an example: take away the "#", and that of the key above it.
+apiVersion: fallow/v1
+kind: Cluster
+metadata:
+  # The name of the cluster: lower-case letters, digits and "-". No other cluster of this plugin may have it.
+  name: {name}
+plugin: {plugin}
+
+# controller: report and publish sizes; agent: list and end tasks on this host.
+#roles: [controller, agent]
+# Its weight against other clusters where capacity is short, 1 to 1000.
+#weight: 1
+# The most that it gets: an amount, or a share of what can be lent. Default: no limit.
+#limit:
+#  cpu: 80%
+#  memory: 100GiB
+# Labels of the nodes that it may use. Default: all nodes.
+#nodeSelector:
+#  pool: batch
+
+# Settings of the plugin {plugin}.
+spec:
+"""
+
+
+def cluster_template(plugin: Plugin) -> str:
+    """A cluster file for this plugin: every setting of core with its default, then the plugin's own example."""
+    head = _CLUSTER.format(name=plugin.name.replace("_", "-"), plugin=plugin.name)
+    return head + indent(dedent(plugin.config_template).strip("\n") + "\n", "  ")

@@ -1,0 +1,93 @@
+"""A model's errors, told at the file's lines in the words of this project.
+
+Core's own models and those of plugins go the same way: an exception with an `errors()` method as pydantic's has it
+gives one problem an error, any other gives one in all.
+"""
+
+import difflib
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from fallow_core.config.document import Document
+from fallow_core.config.problems import KeyPath, Problem, shown
+from fallow_core.config.schema import allowed_keys, allowed_values
+
+
+def validate(model: Any, data: Any, document: Document, at: KeyPath = ()) -> tuple[Any, list[Problem]]:
+    """What the model makes of `data`, which is what the document holds at `at`; `None` and problems if it is wrong."""
+    try:
+        return model.model_validate(data), []
+    except (Exception, SystemExit) as error:
+        return None, _Translation(model, document, at).problems(error)
+
+
+class _Translation:
+    def __init__(self, model: Any, document: Document, at: KeyPath) -> None:
+        self._model = model
+        self._document = document
+        self._at = at
+
+    def problems(self, error: BaseException) -> list[Problem]:
+        try:
+            problems = [self._problem(detail) for detail in error.errors()]  # type: ignore[attr-defined]
+        except Exception:  # no such method, or not as pydantic's: a plugin may have any
+            problems = []
+        return problems or [self._document.problem(self._at, str(error) or type(error).__name__)]
+
+    def _problem(self, detail: Mapping[str, Any]) -> Problem:
+        kind, context = detail.get("type", ""), detail.get("ctx", {})
+        location = tuple(detail["loc"])
+        if kind == "mismatch":
+            location += context["key"]
+        place = self._place(location)
+        if kind == "missing":
+            place = (*place, location[-1])
+        return self._document.problem((*self._at, *place), self._message(kind, detail, place))
+
+    def _place(self, location: KeyPath) -> KeyPath:
+        """The location without what is no key of the file, such as the branch of a union."""
+        place: KeyPath = ()
+        for part in location:
+            if (*self._at, *place, part) in self._document.lines:
+                place = (*place, part)
+        return place
+
+    def _message(self, kind: str, detail: Mapping[str, Any], place: KeyPath) -> str:
+        if kind == "missing":
+            allowed = allowed_values(self._schema, place)
+            return "this key is required and not there" + (f"; expected {allowed}" if allowed else "")
+        if kind == "extra_forbidden":
+            return _unknown(str(place[-1]), allowed_keys(self._schema, place[:-1]))
+        text = _in_our_words(kind, str(detail["msg"]))
+        value = detail.get("input")
+        if "input" not in detail or kind == "mismatch" or (kind == "value_error" and isinstance(value, dict | list)):
+            return text
+        if kind == "string_type" and isinstance(value, bool | int | float):
+            text += "; put it in quotes"
+        return f"found {shown(value)}; {text}"
+
+    @cached_property
+    def _schema(self) -> Mapping[str, Any]:
+        try:
+            schema = self._model.model_json_schema()
+        except Exception:  # then there is no advice
+            return {}
+        return schema if isinstance(schema, Mapping) else {}
+
+
+def _unknown(key: str, allowed: list[str]) -> str:
+    if not allowed:
+        return "unknown key"
+    words = {name.lower(): name for name in allowed}
+    near = difflib.get_close_matches(key.lower().replace("_", "").replace("-", ""), words, n=1)
+    advice = f"did you mean {words[near[0]]!r}? " if near else ""
+    return f"unknown key; {advice}allowed here: {', '.join(allowed)}"
+
+
+def _in_our_words(kind: str, text: str) -> str:
+    if kind in {"model_type", "dict_type"}:
+        return "expected a mapping"
+    for beginning in ("Value error, ", "Assertion failed, "):
+        text = text.removeprefix(beginning)
+    return text.replace("Input should be ", "expected ").replace("a valid ", "a ")

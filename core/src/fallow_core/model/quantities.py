@@ -1,0 +1,89 @@
+"""Amounts as users write them, to integers, exactly: no rounding and no binary fractions.
+
+Each function takes what a configuration file holds (a string or a number) and raises `ValueError` with what is allowed.
+"""
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+from fallow_core.model.policy import Limit
+
+_CPU_TEXT = "expected cores such as 2 or 0.5, or milli-cores such as 500m, not finer than 1m"
+_MEMORY_TEXT = "expected bytes such as 1000000000, or with a unit such as 512Mi, 4GiB or 2G, in whole bytes"
+_PERCENT_TEXT = "expected whole percent from 0 to 100, such as 65 or 65%"
+_DURATION_TEXT = "expected a duration such as 500ms, 20s, 5m or 1h30m"
+
+_NUMBER = r"(\d{1,15}(?:\.\d{1,15})?)"
+_CPU = re.compile(_NUMBER + "(m?)", re.ASCII)
+_MEMORY = re.compile(_NUMBER + " ?(?:([kKMGTP])(i?)B?)?", re.ASCII)
+_PERCENT = re.compile(r"(\d{1,3})%?", re.ASCII)
+_DURATION = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,9})ms)?", re.ASCII)
+_POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+
+
+def cpu_milli(value: object) -> int:
+    """Milli-cores of `2`, `0.5` or `500m`."""
+    match = _CPU.fullmatch(_text(value))
+    if match is None:
+        raise ValueError(_CPU_TEXT)
+    return _whole(Fraction(match[1]) * (1 if match[2] else 1000), _CPU_TEXT)
+
+
+def memory_bytes(value: object) -> int:
+    """Bytes of `1000000000`, `512Mi`, `4GiB` (powers of 1024) or `2G`, `2GB` (powers of 1000)."""
+    match = _MEMORY.fullmatch(_text(value))
+    if match is None:
+        raise ValueError(_MEMORY_TEXT)
+    factor = (1024 if match[3] else 1000) ** _POWERS[match[2]] if match[2] else 1
+    return _whole(Fraction(match[1]) * factor, _MEMORY_TEXT)
+
+
+def percent(value: object) -> int:
+    """Percent of `65` or `65%`. A fraction such as 0.29 is refused: it could be meant as 29 % or as 0.29 %."""
+    match = _PERCENT.fullmatch(_text(value))
+    if match is None or int(match[1]) > 100:
+        raise ValueError(_PERCENT_TEXT)
+    return int(match[1])
+
+
+def duration_seconds(value: object) -> float:
+    """Seconds of `500ms`, `20s`, `5m` or `1h30m`. A bare number is refused: its unit would be a guess."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
+    if match is None:
+        raise ValueError(_DURATION_TEXT)
+    hours, minutes, seconds, milliseconds = (int(part or 0) for part in match.groups())
+    return (((hours * 60 + minutes) * 60 + seconds) * 1000 + milliseconds) / 1000
+
+
+def cpu_limit(value: object) -> Limit:
+    """A limit in cores, or in percent of batch capacity; a percent needs its sign here."""
+    return _limit(value, cpu_milli)
+
+
+def memory_limit(value: object) -> Limit:
+    """A limit in bytes, or in percent of batch capacity; a percent needs its sign here."""
+    return _limit(value, memory_bytes)
+
+
+def _limit(value: object, amount: Callable[[object], int]) -> Limit:
+    if isinstance(value, str) and value.endswith("%"):
+        return Limit(percent=percent(value))
+    try:
+        return Limit(amount=amount(value))
+    except ValueError as error:
+        raise ValueError(f"{error}; or a share of batch capacity such as 80%") from None
+
+
+def _text(value: object) -> str:
+    """What stood in the file: the shortest decimal that gives a float is what was written. Empty for other types."""
+    if isinstance(value, float):
+        return format(Decimal(repr(value)), "f")
+    return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+
+
+def _whole(value: Fraction, allowed: str) -> int:
+    if value.denominator != 1:
+        raise ValueError(allowed)
+    return value.numerator

@@ -1,0 +1,320 @@
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from fallow_core.config.load import load
+from fallow_core.config.models import ClusterFile, CoreFile
+from fallow_core.config.settings import Config
+from fallow_core.errors import ConfigError, PluginLoadError
+from fallow_core.model.plugin import LoadedPlugin, PluginSource
+from fallow_core.model.policy import (
+    AccountPolicy,
+    ExitMode,
+    Limit,
+    NodePolicy,
+    PublishingMode,
+    PublishingPolicy,
+    ResourcePolicy,
+)
+from fallow_hookspecs import Plugin, Role
+
+CORE = "apiVersion: fallow/v1\nkind: Fallow\n"
+CLUSTER = "apiVersion: fallow/v1\nkind: Cluster\nmetadata: {{name: {name}}}\nplugin: alpha\nspec: {{host: rm}}\n"
+
+
+class Spec(BaseModel, extra="forbid"):
+    host: str = "nowhere"
+
+
+class Loader:
+    """Gives the plugins `alpha` and `beta`, whose model can be changed, and keeps which were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.model: Callable[[], Any] = lambda: Spec
+
+    def __call__(self, name: str) -> LoadedPlugin:
+        self.asked.append(name)
+        if name not in {"alpha", "beta"}:
+            raise PluginLoadError(f"plugin {name!r} is not installed")
+        return LoadedPlugin(
+            plugin=Plugin(name=name, api_levels=(0, 0), config_model=lambda: self.model(), build=print),  # type: ignore[arg-type]
+            source=PluginSource(name=name, distribution="fallow-fake", version="1.2", target="fake:PLUGIN"),
+        )
+
+
+class Etc:
+    """A directory of configuration files."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.loader = Loader()
+        self.write("fallow.yaml", CORE)
+
+    def write(self, name: str, text: str) -> Path:
+        file = self.root / name
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text)
+        return file
+
+    def cluster(self, name: str, file: str | None = None) -> None:
+        self.write(f"clusters.d/{file or name}.yaml", CLUSTER.format(name=name))
+
+    def load(self) -> Config:
+        return load(self.root, self.loader)
+
+
+@pytest.fixture
+def etc(tmp_path: Path) -> Etc:
+    return Etc(tmp_path)
+
+
+def test_a_file_of_two_lines_gives_the_defaults(etc: Etc) -> None:
+    config = etc.load()
+    assert config.node_policy == NodePolicy()
+    assert config.publishing == PublishingPolicy()
+    assert config.publishing.mode is PublishingMode.OBSERVE
+    assert (config.metrics, config.on_exit, config.log_level) == (("127.0.0.1", 9464), ExitMode.FLOOR, "info")
+    assert (config.state_dir, config.control_socket) == (Path("/var/lib/fallow"), Path("/run/fallow/control.sock"))
+    assert config.node_name == socket.gethostname()
+    assert config.sample_interval_seconds == 1.0
+    assert (config.clusters, config.problems) == ((), ())
+
+
+EVERY_CORE_KEY: dict[str, Any] = {
+    "apiVersion": "fallow/v1",
+    "kind": "Fallow",
+    "metadata": {"name": "lab"},
+    "clustersDir": "there",
+    "stateDir": "state",
+    "controlSocket": "/tmp/fallow.sock",
+    "controlGroup": "ops",
+    "metrics": {"address": "::", "port": 9},
+    "node": {"name": "n1", "addresses": ["n1.example.com", "192.0.2.1"]},
+    "capacity": {
+        "cpu": {"watermark": "95%", "reserved": "250m", "cap": 80},
+        "memory": {"watermark": 70, "reserved": "2GiB", "cap": "90%"},
+    },
+    "publishing": {
+        "mode": "enforce",
+        "band": 5,
+        "growthHold": "2s",
+        "interval": "3s",
+        "reportInterval": "4s",
+        "degradeAfter": "30s",
+        "withdrawAfter": "45s",
+        "inFlight": "7s",
+    },
+    "sampleInterval": "500ms",
+    "onExit": "original",
+    "log": {"level": "debug"},
+}
+
+
+def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
+    (etc.root / "there").mkdir()
+    file = etc.write("fallow.yaml", yaml.safe_dump(EVERY_CORE_KEY))
+    assert etc.load() == Config(
+        file=file,
+        name="lab",
+        clusters_dir=etc.root / "there",
+        state_dir=etc.root / "state",
+        control_socket=Path("/tmp/fallow.sock"),
+        control_group="ops",
+        metrics=("::", 9),
+        node_name="n1",
+        node_addresses=("n1.example.com", "192.0.2.1"),
+        node_policy=NodePolicy(
+            cpu=ResourcePolicy(watermark_percent=95, reserved=250, cap_percent=80),
+            memory=ResourcePolicy(watermark_percent=70, reserved=2 << 30, cap_percent=90),
+        ),
+        publishing=PublishingPolicy(
+            mode=PublishingMode.ENFORCE,
+            band_percent=5,
+            growth_hold_seconds=2.0,
+            publish_interval_seconds=3.0,
+            report_interval_seconds=4.0,
+            degrade_after_seconds=30.0,
+            withdraw_after_seconds=45.0,
+            in_flight_seconds=7.0,
+        ),
+        sample_interval_seconds=0.5,
+        on_exit=ExitMode.ORIGINAL,
+        log_level="debug",
+    )
+
+
+def test_the_table_of_every_key_is_complete() -> None:
+    assert set(EVERY_CORE_KEY) == {field.alias for field in CoreFile.model_fields.values()}
+
+
+def test_metrics_can_be_off(etc: Etc) -> None:
+    etc.write("fallow.yaml", CORE + "metrics: off\n")
+    assert etc.load().metrics is None
+
+
+def test_the_core_file_itself_can_be_named(etc: Etc) -> None:
+    etc.cluster("etl")
+    assert [cluster.name for cluster in load(etc.root / "fallow.yaml", etc.loader).clusters] == ["alpha/etl"]
+
+
+def test_relative_paths_count_from_the_file_and_are_absolute(etc: Etc, monkeypatch: pytest.MonkeyPatch) -> None:
+    etc.write("fallow.yaml", CORE + "stateDir: ../state\n")
+    monkeypatch.chdir(etc.root.parent)
+    config = load(Path(etc.root.name), etc.loader)
+    assert config.file == etc.root / "fallow.yaml"
+    assert config.state_dir == etc.root / "../state"
+
+
+def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
+    keys = {
+        "apiVersion": "fallow/v1",
+        "kind": "Cluster",
+        "metadata": {"name": "etl"},
+        "plugin": "alpha",
+        "roles": ["agent"],
+        "weight": 3,
+        "limit": {"cpu": "80%", "memory": "100GiB"},
+        "nodeSelector": {"pool": "batch"},
+        "spec": {"host": "rm"},
+    }
+    assert set(keys) == {field.alias for field in ClusterFile.model_fields.values()}
+    etc.write("clusters.d/etl.yaml", yaml.safe_dump(keys))
+    (cluster,) = etc.load().clusters
+    assert cluster.name == "alpha/etl"
+    assert cluster.config.roles == {Role.AGENT}
+    assert cluster.config.spec == Spec(host="rm")
+    assert cluster.account == AccountPolicy(weight=3, cpu_limit=Limit(percent=80), memory_limit=Limit(amount=100 << 30))
+    assert cluster.node_selector == {"pool": "batch"}
+    assert cluster.plugin.source.distribution == "fallow-fake"
+
+
+def test_a_changed_node_selector_is_there_after_the_next_load(etc: Etc) -> None:
+    etc.cluster("etl")
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + "nodeSelector: {pool: a}\n")
+    first = etc.load().clusters[0].node_selector
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + "nodeSelector: {pool: b}\n")
+    assert (first, etc.load().clusters[0].node_selector) == ({"pool": "a"}, {"pool": "b"})
+
+
+def test_roles_and_spec_have_defaults(etc: Etc) -> None:
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl").replace("spec: {host: rm}", "spec:\n  # nothing yet"))
+    (cluster,) = etc.load().clusters
+    assert cluster.config.roles == {Role.CONTROLLER, Role.AGENT}
+    assert cluster.config.spec == Spec()
+
+
+def test_a_wrong_cluster_file_stops_no_other(etc: Etc) -> None:
+    etc.cluster("good")
+    etc.write("clusters.d/wrong.yaml", CLUSTER.format(name="wrong") + "weigth: 2\n")
+    etc.write("clusters.d/alien.yaml", CLUSTER.format(name="alien").replace("alpha", "gamma"))
+    config = etc.load()
+    assert [cluster.name for cluster in config.clusters] == ["alpha/good"]
+    assert [(problem.file.name, problem.line) for problem in config.problems] == [("alien.yaml", 4), ("wrong.yaml", 6)]
+
+
+def test_only_plugins_that_a_file_names_are_loaded(etc: Etc) -> None:
+    etc.cluster("etl")
+    etc.load()
+    assert etc.loader.asked == ["alpha"]
+
+
+def test_two_clusters_of_one_name_are_both_told_and_neither_is_used(etc: Etc) -> None:
+    etc.cluster("etl", file="a")
+    etc.cluster("etl", file="b")
+    etc.cluster("other")
+    config = etc.load()
+    assert [cluster.name for cluster in config.clusters] == ["alpha/other"]
+    directory = etc.root / "clusters.d"
+    assert [str(problem) for problem in config.problems] == [
+        f"{directory / one}:3: metadata.name: 'etl' is also the name of the alpha cluster in {directory / other}"
+        "; give each a name of its own"
+        for one, other in (("a.yaml", "b.yaml"), ("b.yaml", "a.yaml"))
+    ]
+
+
+def test_clusters_of_different_plugins_may_have_one_name(etc: Etc) -> None:
+    etc.cluster("etl", file="a")
+    etc.write("clusters.d/b.yaml", CLUSTER.format(name="etl").replace("alpha", "beta"))
+    config = etc.load()
+    assert config.problems == ()
+    assert [cluster.name for cluster in config.clusters] == ["alpha/etl", "beta/etl"]
+
+
+def test_a_wrong_core_file_stops_all_and_tells_the_clusters_mistakes_too(etc: Etc) -> None:
+    etc.write("fallow.yaml", CORE + "onExit: x\n")
+    etc.write("clusters.d/wrong.yaml", CLUSTER.format(name="wrong") + "weigth: 2\n")
+    with pytest.raises(ConfigError) as caught:
+        etc.load()
+    assert caught.value.exit_code == 2
+    assert "fallow.yaml:3: onExit" in str(caught.value)
+    assert "wrong.yaml:6: weigth" in str(caught.value)
+    assert str(caught.value).endswith("\n2 problems in 2 files")
+
+
+def test_hidden_files_and_the_core_file_are_no_cluster_files(etc: Etc) -> None:
+    etc.write("fallow.yaml", CORE + "clustersDir: .\n")
+    etc.write(".#etl.yaml", "an editor's lock")
+    etc.write("etl.yaml", CLUSTER.format(name="etl"))
+    config = etc.load()
+    assert config.problems == ()
+    assert [cluster.name for cluster in config.clusters] == ["alpha/etl"]
+
+
+def test_a_directory_named_as_a_cluster_file_is_told(etc: Etc) -> None:
+    (etc.root / "clusters.d" / "etl.yaml").mkdir(parents=True)
+    assert [problem.message for problem in etc.load().problems] == ["a directory, not a file"]
+
+
+class Strange:
+    """A model that is not pydantic's."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def model_validate(self, _: Any) -> Any:
+        raise self._error
+
+
+class ListedError(Exception):
+    def __init__(self, errors: Any) -> None:
+        super().__init__("as a whole")
+        self._errors = errors
+
+    def errors(self) -> Any:
+        return self._errors
+
+
+@pytest.mark.parametrize(
+    ("error", "problem"),
+    [
+        (KeyError("host"), "5: spec: 'host'"),
+        (SystemExit(), "5: spec: SystemExit"),
+        (ListedError([{"loc": ("host",), "msg": "is down"}]), "5: spec.host: is down"),
+        (ListedError([{"loc": ("host",), "msg": "is down", "input": "rm"}]), "5: spec.host: found 'rm'; is down"),
+        (ListedError([{"msg": "no place"}]), "5: spec: as a whole"),
+        (ListedError(None), "5: spec: as a whole"),
+        (ListedError([{"loc": ("host",), "msg": "?", "type": "extra_forbidden"}]), "5: spec.host: unknown key"),
+    ],
+)
+def test_whatever_a_plugins_model_raises_is_told_at_its_line(etc: Etc, error: BaseException, problem: str) -> None:
+    etc.cluster("etl")
+    etc.loader.model = lambda: Strange(error)
+    (told,) = etc.load().problems
+    assert str(told) == f"{told.file}:{problem}"
+
+
+def test_a_plugin_whose_model_cannot_be_imported_is_told(etc: Etc) -> None:
+    def fail() -> Any:
+        raise ImportError("no protobuf")
+
+    etc.cluster("etl")
+    etc.loader.model = fail
+    (told,) = etc.load().problems
+    source = "plugin 'alpha' of fallow-fake 1.2 (fake:PLUGIN)"
+    assert str(told) == f"{told.file}:4: plugin: {source} has no model of spec: ImportError: no protobuf"
