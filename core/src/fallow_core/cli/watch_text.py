@@ -1,0 +1,109 @@
+"""What `fallow watch` prints where there is no terminal: plain lines, JSON lines; and the summary at its end."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from fallow_core.ledger.capacity import BatchCapacity
+from fallow_hookspecs import RESOURCE_NAMES, ResourceName
+
+NAMES: Mapping[ResourceName, str] = {"cpu": "CPU", "memory": "Memory"}
+UNITS: Mapping[ResourceName, str] = {"cpu": "cores", "memory": "GiB"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one sample shows: each resource with what it could lend, or with the reason why that is unknown.
+
+    `elapsed_seconds`: since the watch began. `time`: for people.
+    """
+
+    time: datetime
+    elapsed_seconds: float
+    resources: Mapping[ResourceName, BatchCapacity]
+    missing: Mapping[ResourceName, str]
+
+
+def amount(resource: ResourceName, value: float) -> str:
+    """Milli-cores as cores, bytes as GiB."""
+    return f"{value / 1000:.2f}" if resource == "cpu" else f"{value / 2**30:.1f}"
+
+
+def plain_line(look: Look) -> str:
+    """One line for people and for grep."""
+    parts = [f"{look.time:%H:%M:%S}"]
+    for resource in RESOURCE_NAMES:
+        now = look.resources.get(resource)
+        if now is None:
+            parts.append(f"{NAMES[resource]} unknown: {look.missing.get(resource)}")
+        else:
+            used, capacity, lendable = (amount(resource, value) for value in (now.used, now.capacity, now.batch))
+            parts.append(f"{NAMES[resource]} {used} of {capacity} {UNITS[resource]} in use, could lend {lendable}")
+    return "   ".join(parts)
+
+
+def json_line(look: Look) -> str:
+    """One JSON object; the name of an amount tells its unit, and a resource that is unknown is null."""
+
+    def of(resource: ResourceName) -> dict[str, int] | None:
+        now = look.resources.get(resource)
+        if now is None:
+            return None
+        unit = "milli" if resource == "cpu" else "bytes"
+        return {
+            f"capacity_{unit}": now.capacity,
+            f"used_{unit}": now.used,
+            f"lendable_{unit}": now.batch,
+            "watermark_percent": now.watermark_percent,
+        }
+
+    return json.dumps(
+        {
+            "time": look.time.isoformat(timespec="milliseconds"),
+            "elapsed_seconds": round(look.elapsed_seconds, 3),
+            "cpu": of("cpu"),
+            "memory": of("memory"),
+            "missing": dict(look.missing),
+        }
+    )
+
+
+@dataclass(slots=True)
+class _Totals:
+    seconds: float
+    used: float
+    lendable: float
+    least: int
+    capacity: int
+
+
+class Summary:
+    """Means over time, and the least that could be lent."""
+
+    def __init__(self) -> None:
+        self._last_seconds = 0.0
+        self._totals: dict[ResourceName, _Totals] = {}
+
+    def add(self, look: Look) -> None:
+        """Take a look in; it stands for the time since the look before."""
+        seconds, self._last_seconds = look.elapsed_seconds - self._last_seconds, look.elapsed_seconds
+        for resource, now in look.resources.items():
+            totals = self._totals.setdefault(resource, _Totals(0.0, 0.0, 0.0, now.batch, now.capacity))
+            totals.seconds += seconds
+            totals.used += seconds * now.used
+            totals.lendable += seconds * now.batch
+            totals.least = min(totals.least, now.batch)
+            totals.capacity = now.capacity
+
+    def lines(self) -> list[str]:
+        """One line for each resource that was ever known."""
+        return [self._line(resource, self._totals[resource]) for resource in RESOURCE_NAMES if resource in self._totals]
+
+    def _line(self, resource: ResourceName, totals: _Totals) -> str:
+        used = amount(resource, totals.used / totals.seconds)
+        lendable = amount(resource, totals.lendable / totals.seconds)
+        return (
+            f"{NAMES[resource]}: on average {used} of {amount(resource, totals.capacity)} {UNITS[resource]} in use, "
+            f"{lendable} to lend (never below {amount(resource, totals.least)})"
+        )
