@@ -55,7 +55,7 @@ FIRST = [
     ("apiVersion: fallow/v1", "metadata: this key is required and not there; expected a mapping"),
     ("kind: Cluster", ""),
     ("plugin: alpha", ""),
-    ("weight: 0", "weight: found 0; expected greater than or equal to 1"),
+    ("weight: 0", "weight: found 0; expected a value greater than or equal to 1"),
     ("roles: [controler]", "roles[0]: found 'controler'; expected 'controller' or 'agent'"),
     ("limit: {cpu: 101%}", "limit.cpu: found '101%'; expected whole percent from 0 to 100"),
     ("nodeSelector:", ""),
@@ -113,7 +113,7 @@ def test_all_mistakes_of_all_files_are_told_at_once(directory: Path, capsys: pyt
     told = err.splitlines()
     wanted = [
         *[text for name, lines in files.items() for text in expected(name, lines)],
-        "fallow.yaml:7: metrics.port: found 70000; expected less than or equal to 65535",
+        "fallow.yaml:7: metrics.port: found 70000; expected a value less than or equal to 65535",
         "clusters.d/broken.yaml:2: not YAML: ",
         "clusters.d/other.yml: not read: a cluster file's name ends in .yaml; rename it",
     ]

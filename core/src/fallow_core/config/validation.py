@@ -90,4 +90,5 @@ def _in_our_words(kind: str, text: str) -> str:
         return "expected a mapping"
     for beginning in ("Value error, ", "Assertion failed, "):
         text = text.removeprefix(beginning)
-    return text.replace("Input should be ", "expected ").replace("a valid ", "a ")
+    expected = "expected a value " if kind.startswith(("greater_than", "less_than")) else "expected "
+    return text.replace("Input should be ", expected).replace("a valid ", "a ")
