@@ -8,6 +8,7 @@
     ├── SampleError      a reading of the host failed or makes no sense
     ├── StateError       the state directory cannot be read or written
     └── ControlError     a running Fallow cannot be reached, or refused a request
+        └── NotRunningError  nobody serves the control socket
 """
 
 
@@ -37,3 +38,7 @@ class StateError(FallowError):
 
 class ControlError(FallowError):
     """A running Fallow cannot be reached, or it refused the request."""
+
+
+class NotRunningError(ControlError):
+    """Nobody serves the control socket."""

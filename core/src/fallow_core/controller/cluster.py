@@ -140,12 +140,12 @@ class Cluster:
         """Ask the framework again with the next tick."""
         self._report_due_at = None
 
-    def publish(self, nodes: tuple[Node, ...], due: Sequence[Due], now: float) -> bool:
-        """Send all that is due in one call; false if the acts lane is busy or backs off."""
+    def publish(self, nodes: tuple[Node, ...], due: Sequence[Due], now: float) -> None:
+        """Send all that is due in one call; nothing happens if the acts lane is busy or backs off."""
         offers = tuple(Offer(node=d.key.node, framework_node=d.key.framework_node, total=d.size) for d in due)
         call = self.instance.start_publish(nodes, offers, PUBLISH_TIMEOUT_SECONDS)
         if call is None:
-            return False
+            return
         for d in due:
             self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, now)
             event(
@@ -160,7 +160,6 @@ class Cluster:
         self.counts.offers_sent += len(due)
         self._publishing = _Publishing(call=call, sent_at=now, keys=tuple(d.key for d in due))
         self.published_at = now
-        return True
 
     def _take_report(self, outcome: CapacityReport | Failure, now: float) -> None:
         if isinstance(outcome, Failure):

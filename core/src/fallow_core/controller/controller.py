@@ -13,7 +13,7 @@ from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.log import event
 from fallow_core.model.policy import ExitMode, NodePolicy, PublishingMode, PublishingPolicy, SwitchState
 from fallow_core.model.sample import NodeSample
-from fallow_hookspecs import Node, NodeState, Resources
+from fallow_hookspecs import RESOURCE_NAMES, Node, NodeState, Resources
 
 log = logging.getLogger("fallow.controller")
 
@@ -42,7 +42,8 @@ class Controller:
         self._clock = clock
         self._wall_clock = wall_clock
         self._holds: Holds = {}
-        self._orders: dict[str, list[Due]] = {}
+        self._leaving: dict[str, ExitMode] = {}
+        self._told: dict[RowKey, Resources] = {}
 
     def add(self, cluster: Cluster) -> None:
         """Take a cluster in, with what an earlier process knew of its rows."""
@@ -72,7 +73,7 @@ class Controller:
         :raises StateError: it cannot be written down.
         """
         self.journal.switches[cluster] = Switch(state=state, who=who, when=self._wall_clock(), why=why)
-        self._orders.pop(cluster, None)
+        self._leaving.pop(cluster, None)
         self.journal.save()
         event(log, logging.INFO, "switched", cluster=cluster, state=state, who=who, why=why)
 
@@ -93,35 +94,35 @@ class Controller:
             cluster.start_reads(self.nodes, now)
         self._tidy()
 
-    def order(self, mode: ExitMode) -> None:
-        """From now on send only the sizes to leave behind, each once; `ordered` tells when all are answered."""
-        self._orders = {name: [] for name in self.clusters}
-        for row in self.rows:
-            size = self._size_to_leave(row, mode)
-            if size is not None and size != row.in_force and row.state is NodeState.RUNNING:
-                why = "the size found first" if mode is ExitMode.ORIGINAL else "left behind at the end"
-                self._orders[row.key.cluster].append(Due(key=row.key, size=size, urgent=True, why=why))
+    def leave(self, mode: ExitMode) -> None:
+        """From now on send only the sizes to leave behind, until the frameworks have taken them; see `left`."""
+        self._leaving = dict.fromkeys(self.clusters, mode)
 
     @property
-    def ordered(self) -> bool:
-        """Whether every ordered size was sent and its call has ended."""
-        return not any(self._orders.values()) and not any(cluster.publishing for cluster in self.clusters.values())
+    def left(self) -> bool:
+        """Whether every size to leave behind was taken."""
+        return not self._leaving
 
     def original(self, key: RowKey) -> Original | None:
         """The size that a row had before it was first changed."""
         return self.journal.originals.get(key)
 
+    def _to_leave(self, cluster: Cluster, mode: ExitMode) -> list[Due]:
+        """The rows whose size to leave behind was not sent, or did not arrive."""
+        due = []
+        for row in cluster.rows.values():
+            size = self._size_to_leave(row, mode)
+            newest = row.in_flight[-1].size if row.in_flight else row.in_force
+            if row.state is NodeState.RUNNING and size is not None and (size != newest or row.resend):
+                due.append(Due(key=row.key, size=size, urgent=True, why=f"onExit or restore: {mode}"))
+        return due
+
     def _size_to_leave(self, row: Row, mode: ExitMode) -> Resources | None:
-        if mode is ExitMode.FLOOR and row.in_force is not None:
-            return Resources(
-                min(row.floor.cpu_milli, row.in_force.cpu_milli), min(row.floor.memory_bytes, row.in_force.memory_bytes)
-            )
         original = self.original(row.key)
+        if mode is ExitMode.FLOOR and row.in_force is not None:
+            return _by_resource(min, row.floor, row.in_force)
         if mode is ExitMode.ORIGINAL and original is not None:
-            return Resources(
-                max(row.floor.cpu_milli, original.size.cpu_milli),
-                max(row.floor.memory_bytes, original.size.memory_bytes),
-            )
+            return _by_resource(max, row.floor, original.size)
         return None
 
     def _inputs(self, node: Node, sample: NodeSample, now: float) -> NodeInputs:
@@ -145,22 +146,30 @@ class Controller:
         }
 
     def _note_due(self, due: list[Due]) -> None:
-        if self.publishing.mode is PublishingMode.OBSERVE:
-            for d in due:
-                before = self.due.get(d.key)
-                if before is None or before.size != d.size:
-                    size = {"cpu_milli": d.size.cpu_milli, "memory_bytes": d.size.memory_bytes}
-                    node = d.key.framework_node
-                    event(log, logging.INFO, "offer_not_sent", mode="observe", node=node, **size, why=d.why)
+        """Keep what is due for showing; in observe mode tell it, once for each change beyond the band."""
         self.due = {d.key: d for d in due}
+        if self.publishing.mode is PublishingMode.ENFORCE:
+            return
+        for d in due:
+            told = self._told.get(d.key)
+            if told is None or self._beyond_band(told, d.size):
+                self._told[d.key] = d.size
+                size = {"cpu_milli": d.size.cpu_milli, "memory_bytes": d.size.memory_bytes}
+                node = d.key.framework_node
+                event(log, logging.INFO, "offer_not_sent", mode="observe", node=node, **size, why=d.why)
+
+    def _beyond_band(self, told: Resources, size: Resources) -> bool:
+        changes = ((told.amount(name), size.amount(name)) for name in RESOURCE_NAMES)
+        return any(abs(new - old) * 100 > old * self.publishing.band_percent for old, new in changes)
 
     def _publish(self, cluster: Cluster, due: list[Due], now: float) -> None:
         if not cluster.may_publish(now):
             return
-        if cluster.name in self._orders:
-            orders = self._orders[cluster.name]
-            if orders and self._send(cluster, orders, now):
-                self._orders[cluster.name] = []
+        if cluster.name in self._leaving:
+            if leaving := self._to_leave(cluster, self._leaving[cluster.name]):
+                self._send(cluster, leaving, now)
+            else:
+                del self._leaving[cluster.name]
         elif due and self._may_lend(cluster) and self._is_time(cluster, any(d.urgent for d in due), now):
             self._send(cluster, due, now)
 
@@ -173,7 +182,7 @@ class Controller:
         pause = limits.urgent_interval_seconds if urgent else limits.publish_interval_seconds
         return cluster.published_at is None or now - cluster.published_at >= pause
 
-    def _send(self, cluster: Cluster, due: list[Due], now: float) -> bool:
+    def _send(self, cluster: Cluster, due: list[Due], now: float) -> None:
         """Write down what is about to be in flight, then send it. What cannot be written down may only shrink."""
         on_disk = set(self.journal.originals)
         for d in due:
@@ -183,7 +192,8 @@ class Controller:
             self.journal.refreshed[d.key] = self._wall_clock()
         if not self._save():
             due = [d for d in due if d.key in on_disk and _shrinks(cluster.rows[d.key], d.size)]
-        return bool(due) and cluster.publish(self.nodes, due, now)
+        if due:
+            cluster.publish(self.nodes, due, now)
 
     def _note_original(self, row: Row, started: str) -> None:
         """Remember the size found first; that of a daemon that was started anew once it is seen in force."""
@@ -215,6 +225,14 @@ class Controller:
         return True
 
 
+def _by_resource(choose: Callable[[int, int], int], one: Resources, other: Resources) -> Resources:
+    return Resources(
+        cpu_milli=choose(one.cpu_milli, other.cpu_milli), memory_bytes=choose(one.memory_bytes, other.memory_bytes)
+    )
+
+
 def _shrinks(row: Row, size: Resources) -> bool:
-    newest = (row.newest("cpu"), row.newest("memory"))
-    return all(n is not None and n >= s for n, s in zip(newest, (size.cpu_milli, size.memory_bytes), strict=True))
+    return all(
+        newest is not None and newest >= size.amount(name)
+        for name, newest in ((name, row.newest(name)) for name in RESOURCE_NAMES)
+    )

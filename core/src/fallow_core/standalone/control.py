@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from fallow_core.errors import ControlError, FallowError
+from fallow_core.errors import ControlError, FallowError, NotRunningError
 
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -141,7 +141,8 @@ def _open_to_group(path: Path, group: str) -> None:
 def ask(path: Path, request: dict[str, Any]) -> Answer:
     """Send one request to a running Fallow.
 
-    :raises ControlError: nobody serves the socket, there is no access, or the answer is an error.
+    :raises NotRunningError: nobody serves the socket.
+    :raises ControlError: there is no access, or the answer is an error.
     """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -152,9 +153,7 @@ def ask(path: Path, request: dict[str, Any]) -> Answer:
                 line = stream.readline(MAX_ANSWER_BYTES)
         answer: Answer = json.loads(line)
     except (FileNotFoundError, ConnectionRefusedError):
-        raise ControlError(
-            f"no Fallow is running: nobody serves {path}; start `fallow run`, or name --socket"
-        ) from None
+        raise NotRunningError(f"no Fallow is running: nobody serves {path}") from None
     except PermissionError:
         raise ControlError(f"no access to {path}: ask as root or as the user that runs Fallow") from None
     except (OSError, ValueError) as error:

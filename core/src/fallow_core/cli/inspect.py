@@ -1,0 +1,102 @@
+"""The commands that ask a running Fallow, or look at what it needs: status, explain, switch, doctor, restore."""
+
+import json
+import os
+import pwd
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fallow_core.cli import render
+from fallow_core.cli.run import config_option, load_config
+from fallow_core.config.document import read
+from fallow_core.config.load import CORE_FILE
+from fallow_core.config.models import CoreFile
+from fallow_core.standalone.control import ask
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+socket_option = click.option(
+    "--socket", type=click.Path(path_type=Path), help="The control socket; by default the one that the config names."
+)
+
+
+def _show(answer: Any, as_json: bool, lines: list[str]) -> None:
+    click.echo(json.dumps(answer, indent=2, default=str) if as_json else "\n".join(lines))
+
+
+def _socket(path: Path, socket: Path | None) -> Path:
+    """Where to ask. A config that is wrong by now does not keep anybody from asking the process that runs."""
+    if socket is not None:
+        return socket
+    file = path / CORE_FILE if path.is_dir() else path
+    document, _ = read(file)
+    named = document.data.get("controlSocket") if document is not None else None
+    return file.parent / (named if isinstance(named, str) else CoreFile.model_fields["control_socket"].default)
+
+
+@click.command()
+@config_option
+@socket_option
+@json_option
+def status(path: Path, socket: Path | None, as_json: bool) -> None:
+    """Show what the node can lend, and each cluster with its offers, sizes in force, beliefs and health."""
+    answer = ask(_socket(path, socket), {"request": "status"})
+    _show(answer, as_json, render.status(answer))
+
+
+@click.command()
+@click.argument("node", required=False)
+@config_option
+@socket_option
+@json_option
+def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) -> None:
+    """Show the inputs and the arithmetic of each offer on NODE (default: this host)."""
+    answer = ask(_socket(path, socket), {"request": "explain", "node": node})
+    _show(answer, as_json, render.explanation(answer))
+
+
+@click.command()
+@click.argument("state", type=click.Choice(["lend", "hold", "drain"]))
+@click.argument("cluster")
+@click.option("--why", default="", help="Why; shown in status.")
+@config_option
+@socket_option
+@json_option
+def switch(state: str, cluster: str, why: str, path: Path, socket: Path | None, as_json: bool) -> None:
+    """Let CLUSTER lend (normal), hold (no growth) or drain (no new work). Kept over restarts."""
+    request = {"request": "switch", "state": state, "cluster": cluster, "why": why}
+    answer = ask(_socket(path, socket), request)
+    _show(answer, as_json, [f"{answer['cluster']}: {answer['state']}"])
+
+
+@click.command()
+@config_option
+@json_option
+def doctor(path: Path, as_json: bool) -> int:
+    """Check what Fallow needs on this host and of its frameworks. Exit code 1 if something is wrong."""
+    from fallow_core.standalone.doctor import findings
+    from fallow_core.standalone.process import this_host
+
+    config = load_config(path)
+    found = list(findings(config, this_host(config)))
+    answer = [render.finding_values(about, finding) for about, finding in found]
+    _show(answer, as_json, render.findings(answer))
+    return int(any(finding.ok is False for _, finding in found))
+
+
+@click.command()
+@config_option
+@json_option
+def restore(path: Path, as_json: bool) -> int:
+    """Put the sizes found first back, and stop publishing until `fallow switch lend CLUSTER`.
+
+    Works with a running Fallow, and without one. Exit code 1 if a size could not be put back.
+    """
+    from fallow_core.standalone.restore import is_done, restore
+
+    config = load_config(path)
+    answer = restore(config, pwd.getpwuid(os.geteuid()).pw_name, time.monotonic)
+    _show(answer, as_json, render.restored(answer))
+    return int(not is_done(answer))

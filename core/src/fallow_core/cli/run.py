@@ -1,0 +1,40 @@
+"""`fallow run`."""
+
+from pathlib import Path
+
+import click
+
+from fallow_core import log
+from fallow_core.config.load import load
+from fallow_core.config.settings import Config
+from fallow_core.plugins import discovery
+from fallow_core.standalone.process import Standalone
+
+DEFAULT_CONFIG = Path("/etc/fallow")
+
+config_option = click.option(
+    "--config",
+    "-c",
+    "path",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_CONFIG,
+    show_default=True,
+    help="The core file, or the directory that holds it as fallow.yaml.",
+)
+
+
+def load_config(path: Path) -> Config:
+    """The configuration, with the plugins that its cluster files name."""
+    return load(path, discovery.load)
+
+
+@click.command()
+@config_option
+def run(path: Path) -> None:
+    """Lend what this host leaves idle, until SIGTERM or Ctrl-C.
+
+    In publishing mode observe, the default, nothing is sent: `fallow status` shows what would be.
+    """
+    config = load_config(path)
+    log.set_up(config.log_level)
+    Standalone(config).run()

@@ -1,0 +1,29 @@
+"""The names and addresses of this host, as a framework may know it by."""
+
+import ipaddress
+import re
+import socket
+from pathlib import Path
+
+from fallow_core.node.procfs import PROC_ROOT
+
+
+def host_addresses(proc_root: Path = PROC_ROOT) -> tuple[str, ...]:
+    """Host name, full name and IP addresses of all interfaces, those of the loopback included; sorted."""
+    names = {socket.gethostname(), socket.getfqdn(), "localhost"}
+    return tuple(sorted(names | _ipv4(proc_root / "net" / "fib_trie") | _ipv6(proc_root / "net" / "if_inet6")))
+
+
+def _ipv4(table: Path) -> set[str]:
+    """The kernel's routing table marks an address of its own by `/32 host LOCAL` on the line after it."""
+    try:
+        return set(re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", table.read_text()))
+    except OSError:
+        return set()
+
+
+def _ipv6(table: Path) -> set[str]:
+    try:
+        return {str(ipaddress.IPv6Address(bytes.fromhex(line.split()[0]))) for line in table.read_text().splitlines()}
+    except (OSError, ValueError, IndexError):
+        return set()
