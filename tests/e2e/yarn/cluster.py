@@ -1,0 +1,217 @@
+"""A real YARN cluster on loopback for tests: one ResourceManager and some NodeManagers, as child processes."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.e2e.yarn import config, processes, rest
+from tests.e2e.yarn.application import Application
+from tests.e2e.yarn.config import Setup
+from tests.e2e.yarn.jars import Jars, Kind
+
+MAIN: dict[Kind, str] = {
+    "rm": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
+    "nm": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
+}
+HEAP_MB: dict[Kind, int] = {"rm": 128, "nm": 64}
+AM_MEMORY_MB = 256
+
+
+class ClusterError(Exception):
+    """A daemon ended by itself, or does not do what it was started for."""
+
+
+class Daemon:
+    """One daemon: its folder and, while it runs, its process. All else is known before its first start."""
+
+    def __init__(self, name: str, kind: Kind, home: Path) -> None:
+        self.name = name
+        self.kind = kind
+        self.home = home
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_ms = 0
+
+    @property
+    def log(self) -> Path:
+        """What it has written, over all its starts."""
+        return self.home / "log.txt"
+
+    @property
+    def pid(self) -> int:
+        """The process id; ClusterError while the daemon is not running."""
+        if self.process is None or self.process.poll() is not None:
+            end = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
+            raise ClusterError(f"{self.name} is not running; the end of {self.log}:\n{end}")
+        return self.process.pid
+
+    def end(self, signal_number: int = signal.SIGKILL, seconds: float = 30) -> None:
+        """Send a signal and wait for the end. A child's pid is not given away before it was waited for."""
+        if self.process is not None:
+            self.process.send_signal(signal_number)
+            self.process.wait(seconds)
+            if self.process.stdin is not None:
+                self.process.stdin.close()
+            self.process = None
+
+
+class ResourceManager(Daemon):
+    """The ResourceManager and where it listens, each "127.0.0.1:port"."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__("rm", "rm", home)
+        addresses = [f"127.0.0.1:{port}" for port in processes.free_ports(5)]
+        self.client, self.admin, self.scheduler, self.tracker, self.web = addresses
+
+    def properties(self) -> dict[str, str]:
+        """What every other daemon and application must know of it."""
+        return config.common(
+            client=self.client, admin=self.admin, scheduler=self.scheduler, tracker=self.tracker, web=self.web
+        )
+
+
+class NodeManager(Daemon):
+    """A NodeManager, where it listens, and its id in the words of the ResourceManager."""
+
+    def __init__(self, name: str, home: Path) -> None:
+        super().__init__(name, "nm", home)
+        self.ipc, self.localizer, self.web = [f"127.0.0.1:{port}" for port in processes.free_ports(3)]
+        self.node_id = ""
+
+    def is_back(self, nodes: dict[str, rest.Node]) -> bool:
+        """Whether the scheduler has this very process: its health was seen after it was started."""
+        for node in nodes.values():
+            if node.node_id.rpartition(":")[2] == self.ipc.rpartition(":")[2]:
+                self.node_id = node.node_id
+                return node.state == "RUNNING" and node.total_mb != 0 and node.health_time_ms >= self.started_ms
+        return False
+
+
+class Cluster:
+    """One ResourceManager (`rm`) and NodeManagers (`nms`: "nm1", "nm2", ...); a context manager that starts and stops.
+
+    Everything lies below `folder`, which must not exist; logs stay there. Nothing but child processes and their
+    containers is ever signalled. When this process ends, however that is, so do the daemons.
+    """
+
+    def __init__(self, jars: Jars, folder: Path, setup: Setup) -> None:
+        self.jars = jars
+        self.folder = folder.resolve()
+        self.setup = setup
+        self.rm = ResourceManager(self.folder / "rm")
+        names = [f"nm{i + 1}" for i in range(setup.node_managers)]
+        self.nms = {name: NodeManager(name, self.folder / name) for name in names}
+        self.daemons: dict[str, Daemon] = {"rm": self.rm, **self.nms}
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start every daemon at once; return when the scheduler has every NodeManager. A failure stops them all."""
+        everywhere = self.rm.properties()
+        config.write(self.folder / "client", everywhere)
+        scheduler = config.capacity_scheduler(self.setup)
+        config.write(self.rm.home / "conf", everywhere | config.rm_site(self.setup, self.rm.home) | scheduler)
+        for nm in self.nms.values():
+            own = config.nm_site(self.setup, nm.name, nm.home, nm.ipc, nm.localizer, nm.web)
+            config.write(nm.home / "conf", everywhere | own)
+        try:
+            for name in self.daemons:
+                self.launch(name)
+            self.wait_ready()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Kill the daemons and every container; may be called again."""
+        for daemon in self.daemons.values():
+            daemon.end()
+        processes.end_containers(self.folder)
+
+    def launch(self, name: str) -> None:
+        """Start a daemon that is not running; it is not ready yet."""
+        daemon = self.daemons[name]
+        options = [f"-Djava.io.tmpdir={daemon.home}", "-Dlaunch.attached=true"]
+        command = self.jars.command(
+            daemon.kind, daemon.home / "conf", MAIN[daemon.kind], heap_mb=HEAP_MB[daemon.kind], options=options
+        )
+        java_home = Path(shutil.which("java") or "java").resolve().parent.parent
+        environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "JAVA_HOME": str(java_home)}
+        daemon.started_ms = int(time.time() * 1000)
+        with daemon.log.open("ab") as log:
+            daemon.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=daemon.home,
+                env=environment,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str, signal_number: int = signal.SIGKILL, seconds: float = 30) -> None:
+        """End one daemon. By SIGKILL its containers live on; by SIGTERM a NodeManager with containers takes 20 s."""
+        self.daemons[name].end(signal_number, seconds)
+
+    def restart(self, name: str) -> None:
+        """Kill one daemon and start it again; return when the cluster is ready."""
+        self.kill(name)
+        self.launch(name)
+        self.wait_ready()
+
+    def wait_ready(self, seconds: float = 120) -> None:
+        """Return when the ResourceManager is active and its scheduler has every NodeManager that was not killed."""
+        waited_for = [nm for nm in self.nms.values() if nm.process is not None]
+
+        def ready() -> bool:
+            if not all(daemon.pid for daemon in [self.rm, *waited_for]):
+                return False
+            info = rest.call(self.rm.web, "/ws/v1/cluster/info")["clusterInfo"]
+            nodes = self.nodes()
+            return info["haState"] == "ACTIVE" and all(nm.is_back(nodes) for nm in waited_for)
+
+        rest.wait_for(ready, seconds, "the ResourceManager and its nodes")
+
+    def nodes(self) -> dict[str, rest.Node]:
+        """Every node that the ResourceManager knows, by its id."""
+        return rest.nodes(self.rm.web)
+
+    def submit(self, containers: int, memory_mb: int, vcores: int, command: str) -> Application:
+        """Start an application whose master keeps `containers` containers that run the shell command `command`.
+
+        The master's own container has AM_MEMORY_MB and one vcore. It finishes when all the others have ended.
+        """
+        app_id = rest.call(self.rm.web, "/ws/v1/cluster/apps/new-application", {})["application-id"]
+        app = Application(app_id=app_id, events=self.folder / f"{app_id}.events", begun=self.folder / app_id)
+        app.begun.mkdir()
+        script = self.folder / f"{app_id}.sh"  # by file: YARN puts commands between double quotes
+        script.write_text(f': >"{app.begun}/$CONTAINER_ID"\n{command}\n')
+        arguments = [str(app.events), str(containers), str(memory_mb), str(vcores), f"exec /bin/sh {script}"]
+        master = replace(self.jars, dump=False).command("nm", self.folder / "client", "SleepAM", arguments, heap_mb=64)
+        body = {
+            "application-id": app_id,
+            "application-name": "sleep",
+            "application-type": "YARN",
+            "max-app-attempts": 1,
+            "resource": {"memory": AM_MEMORY_MB, "vCores": 1},
+            "am-container-spec": {"commands": {"command": shlex.join(master) + " ><LOG_DIR>/out 2>&1"}},
+        }
+        rest.call(self.rm.web, "/ws/v1/cluster/apps", body)
+        return app
+
+
+StartCluster = Callable[[Setup], Cluster]
