@@ -1,0 +1,57 @@
+"""A task as core sees it: what its plugin says, joined with its application and with what it was measured to use."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fallow_hookspecs import Application, ResourceName, Resources, Task, TaskRole
+
+
+class TaskKey(NamedTuple):
+    """Which task: the cluster (`framework/cluster`), and the framework's id of the task."""
+
+    cluster: str
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskUsage:
+    """What a task was measured to use: milli-cores since the reading before, and private resident bytes."""
+
+    measured_at: float
+    cpu_milli: int
+    memory_bytes: int
+
+    def amount(self, resource: ResourceName) -> int:
+        """The use of one resource."""
+        return self.cpu_milli if resource == "cpu" else self.memory_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenTask:
+    """One task on one node. `measured_at` is when the list's request began; times are monotonic seconds.
+
+    `application` and `usage` are `None` where they are not known.
+    """
+
+    cluster: str
+    node: str
+    task: Task
+    measured_at: float
+    application: Application | None = None
+    usage: TaskUsage | None = None
+
+    @property
+    def key(self) -> TaskKey:
+        """Its key."""
+        return TaskKey(self.cluster, self.task.id)
+
+    @property
+    def is_master(self) -> bool:
+        """Whether it is an application master or a driver, by the node's word or by the framework's centre."""
+        named = self.application is not None and self.task.id in self.application.master_task_ids
+        return named or self.task.role is TaskRole.MASTER
+
+    @property
+    def requested(self) -> Resources:
+        """What it was promised."""
+        return self.task.requested
