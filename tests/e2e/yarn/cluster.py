@@ -1,11 +1,7 @@
-"""A real YARN cluster on loopback for tests: one ResourceManager and some NodeManagers, as child processes."""
+"""A real YARN cluster on loopback for tests: one ResourceManager and some NodeManagers."""
 
-import os
 import shlex
-import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,83 +11,10 @@ from typing import Self
 from tests.e2e.yarn import config, processes, rest
 from tests.e2e.yarn.application import Application
 from tests.e2e.yarn.config import Setup
-from tests.e2e.yarn.jars import Jars, Kind
+from tests.e2e.yarn.daemons import Daemon, NodeManager, ResourceManager
+from tests.e2e.yarn.jars import Jars
 
-MAIN: dict[Kind, str] = {
-    "rm": "org.apache.hadoop.yarn.server.resourcemanager.ResourceManager",
-    "nm": "org.apache.hadoop.yarn.server.nodemanager.NodeManager",
-}
-HEAP_MB: dict[Kind, int] = {"rm": 128, "nm": 64}
 AM_MEMORY_MB = 256
-
-
-class ClusterError(Exception):
-    """A daemon ended by itself, or does not do what it was started for."""
-
-
-class Daemon:
-    """One daemon: its folder and, while it runs, its process. All else is known before its first start."""
-
-    def __init__(self, name: str, kind: Kind, home: Path) -> None:
-        self.name = name
-        self.kind = kind
-        self.home = home
-        self.process: subprocess.Popen[bytes] | None = None
-        self.started_ms = 0
-
-    @property
-    def log(self) -> Path:
-        """What it has written, over all its starts."""
-        return self.home / "log.txt"
-
-    @property
-    def pid(self) -> int:
-        """The process id; ClusterError while the daemon is not running."""
-        if self.process is None or self.process.poll() is not None:
-            end = self.log.read_text(errors="replace")[-2000:] if self.log.exists() else ""
-            raise ClusterError(f"{self.name} is not running; the end of {self.log}:\n{end}")
-        return self.process.pid
-
-    def end(self, signal_number: int = signal.SIGKILL, seconds: float = 30) -> None:
-        """Send a signal and wait for the end. A child's pid is not given away before it was waited for."""
-        if self.process is not None:
-            self.process.send_signal(signal_number)
-            self.process.wait(seconds)
-            if self.process.stdin is not None:
-                self.process.stdin.close()
-            self.process = None
-
-
-class ResourceManager(Daemon):
-    """The ResourceManager and where it listens, each "127.0.0.1:port"."""
-
-    def __init__(self, home: Path) -> None:
-        super().__init__("rm", "rm", home)
-        addresses = [f"127.0.0.1:{port}" for port in processes.free_ports(5)]
-        self.client, self.admin, self.scheduler, self.tracker, self.web = addresses
-
-    def properties(self) -> dict[str, str]:
-        """What every other daemon and application must know of it."""
-        return config.common(
-            client=self.client, admin=self.admin, scheduler=self.scheduler, tracker=self.tracker, web=self.web
-        )
-
-
-class NodeManager(Daemon):
-    """A NodeManager, where it listens, and its id in the words of the ResourceManager."""
-
-    def __init__(self, name: str, home: Path) -> None:
-        super().__init__(name, "nm", home)
-        self.ipc, self.localizer, self.web = [f"127.0.0.1:{port}" for port in processes.free_ports(3)]
-        self.node_id = ""
-
-    def is_back(self, nodes: dict[str, rest.Node]) -> bool:
-        """Whether the scheduler has this very process: its health was seen after it was started."""
-        for node in nodes.values():
-            if node.node_id.rpartition(":")[2] == self.ipc.rpartition(":")[2]:
-                self.node_id = node.node_id
-                return node.state == "RUNNING" and node.total_mb != 0 and node.health_time_ms >= self.started_ms
-        return False
 
 
 class Cluster:
@@ -105,9 +28,12 @@ class Cluster:
         self.jars = jars
         self.folder = folder.resolve()
         self.setup = setup
-        self.rm = ResourceManager(self.folder / "rm")
-        names = [f"nm{i + 1}" for i in range(setup.node_managers)]
-        self.nms = {name: NodeManager(name, self.folder / name) for name in names}
+        ports = processes.free_ports(5 + 3 * setup.node_managers)
+        self.rm = ResourceManager(self.folder / "rm", ports[:5])
+        self.nms: dict[str, NodeManager] = {}
+        for i in range(setup.node_managers):
+            name = f"nm{i + 1}"
+            self.nms[name] = NodeManager(name, self.folder / name, ports[5 + 3 * i : 8 + 3 * i])
         self.daemons: dict[str, Daemon] = {"rm": self.rm, **self.nms}
 
     def __enter__(self) -> Self:
@@ -144,24 +70,7 @@ class Cluster:
 
     def launch(self, name: str) -> None:
         """Start a daemon that is not running; it is not ready yet."""
-        daemon = self.daemons[name]
-        options = [f"-Djava.io.tmpdir={daemon.home}", "-Dlaunch.attached=true"]
-        command = self.jars.command(
-            daemon.kind, daemon.home / "conf", MAIN[daemon.kind], heap_mb=HEAP_MB[daemon.kind], options=options
-        )
-        java_home = Path(shutil.which("java") or "java").resolve().parent.parent
-        environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "JAVA_HOME": str(java_home)}
-        daemon.started_ms = int(time.time() * 1000)
-        with daemon.log.open("ab") as log:
-            daemon.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                cwd=daemon.home,
-                env=environment,
-                start_new_session=True,
-            )
+        self.daemons[name].start(self.jars)
 
     def kill(self, name: str, signal_number: int = signal.SIGKILL, seconds: float = 30) -> None:
         """End one daemon. By SIGKILL its containers live on; by SIGTERM a NodeManager with containers takes 20 s."""

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.yarn.application import containers_ended, containers_running
-from tests.e2e.yarn.cluster import Cluster, ClusterError, StartCluster
+from tests.e2e.yarn.cluster import Cluster, StartCluster
 from tests.e2e.yarn.config import Setup
+from tests.e2e.yarn.daemons import ClusterError
 from tests.e2e.yarn.jars import Jars
 from tests.e2e.yarn.processes import containers_below
 from tests.e2e.yarn.rest import wait_for
