@@ -1,0 +1,85 @@
+"""What can go wrong between this plugin and a ResourceManager, told apart by what the caller can do about it.
+
+::
+
+    YarnError
+    ├── UnreachableError            no connection: refused, no route, name not found
+    │   └── ConnectionLostError     there was one, and it ended before the answer was complete
+    ├── DeadlineError               no answer in the time the caller gave
+    ├── ProtocolError               what answers there does not speak the protocol, or says something impossible
+    └── RemoteError                 the ResourceManager answered, and refused
+        ├── StandbyError            it is not the active one (or has only just started)
+        ├── AccessDeniedError       the user may not do this
+        ├── AuthenticationRefusedError  it does not take this way of saying who one is
+        ├── UnknownNodeError        it does not know a node that the request names
+        └── NoSuchCallError         it does not know the protocol or the method
+
+Messages name the address and the setting it came from, say what was seen, and what to do where that is known.
+"""
+
+
+class YarnError(Exception):
+    """Base of this plugin's errors.
+
+    `maybe_sent` is True if the request left this process whole: the ResourceManager may have carried it out, or may
+    do so yet. False means that it certainly has not and will not.
+    """
+
+    def __init__(self, message: str, *, maybe_sent: bool = False) -> None:
+        super().__init__(message)
+        self.maybe_sent = maybe_sent
+
+
+class UnreachableError(YarnError):
+    """No connection could be made."""
+
+
+class ConnectionLostError(UnreachableError):
+    """The other side ended the connection before its answer was complete."""
+
+
+class DeadlineError(YarnError):
+    """The time that the caller gave is over."""
+
+
+class ProtocolError(YarnError):
+    """The other side sent what no ResourceManager sends there: wrong port, garbage, a truncated or oversized frame."""
+
+
+class RemoteError(YarnError):
+    """The ResourceManager refused the request.
+
+    `kind` is the Java class of its exception, or `HTTP 503` for a web page; `detail` the first line of its text.
+    """
+
+    def __init__(self, message: str, *, kind: str = "", detail: str = "", maybe_sent: bool = False) -> None:
+        super().__init__(message, maybe_sent=maybe_sent)
+        self.kind = kind
+        self.detail = detail
+
+
+class StandbyError(RemoteError):
+    """This ResourceManager is not active."""
+
+
+class AccessDeniedError(RemoteError):
+    """The user lacks the right for this call."""
+
+
+class AuthenticationRefusedError(RemoteError):
+    """The ResourceManager does not accept SIMPLE authentication."""
+
+
+class UnknownNodeError(RemoteError):
+    """The request names a node that the ResourceManager does not know; nothing of the request was done.
+
+    `node` is the node that it names, `None` if its text names none.
+    """
+
+    def __init__(self, message: str, *, node: str | None, kind: str = "", detail: str = "") -> None:
+        super().__init__(message, kind=kind, detail=detail)
+        self.node = node
+
+
+class NoSuchCallError(RemoteError):
+    """The server at this address does not know the protocol or the method."""

@@ -1,0 +1,129 @@
+"""One kept connection to one protocol of one server; calls go one after the other, each with a deadline."""
+
+import os
+from collections.abc import Callable
+
+from fallow_yarn.errors import ConnectionLostError, ProtocolError, YarnError
+from fallow_yarn.ipc import wire
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.ipc.remote import remote_error
+from fallow_yarn.ipc.transport import Channel
+
+Authenticate = Callable[[Channel, str, bytes, Deadline], bytes]
+"""The authentication step of a new connection, given the channel, the protocol's name, the client id and the deadline.
+
+It may exchange frames on the channel; what it returns is sent in front of the first call.
+"""
+
+
+def simple(user: str) -> Authenticate:
+    """SIMPLE authentication: the client says who it is, and the server believes it. Nothing is exchanged."""
+
+    def authenticate(_channel: Channel, protocol: str, client_id: bytes, _deadline: Deadline) -> bytes:
+        return wire.SIMPLE_PREAMBLE + wire.context_frame(client_id, user, protocol)
+
+    return authenticate
+
+
+class Connection:
+    """Calls to one protocol of one server over one TCP connection, made when needed and kept.
+
+    Use it from one thread. After any failure but an ordinary error answer the connection is closed: what may still
+    come over it is nobody's. `maybe_sent` of the errors says whether the server may have carried out the call.
+    """
+
+    def __init__(self, endpoint: Endpoint, protocol: str, user: str, authenticate: Authenticate) -> None:
+        self.endpoint = endpoint
+        self.user = user
+        self._protocol = protocol
+        self._authenticate = authenticate
+        self._client_id = os.urandom(16)
+        self._next_call_id = 0
+        self._channel: Channel | None = None
+
+    def call(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
+        """Send an encoded request message, return the encoded reply message. Raises a YarnError.
+
+        A kept connection may have died unseen. If it ends before the first byte of the answer, the call is made once
+        more on a new one; so the methods called must be safe to repeat.
+        """
+        kept = self._channel is not None and self._channel.is_quiet()
+        if not kept:
+            self.close()
+        try:
+            return self._attempt(method, argument, deadline)
+        except ConnectionLostError as error:
+            if not kept:
+                raise
+            lost = error
+        try:
+            return self._attempt(method, argument, deadline)
+        except YarnError as error:
+            error.maybe_sent = error.maybe_sent or lost.maybe_sent
+            raise
+
+    def close(self) -> None:
+        """Close the connection; the next call makes a new one. Safe to repeat."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+    def _attempt(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
+        sent = False
+        try:
+            channel, opening = self._open(deadline)
+            call_id = self._next_call_id
+            self._next_call_id = (call_id + 1) & wire.MAX_CALL_ID
+            call = wire.call_frame(call_id, self._client_id, self._protocol, method, argument)
+            try:
+                channel.send(opening + call, deadline)
+                sent = True
+            except ConnectionLostError as lost:
+                # A server that refuses a connection says why, and closes while we still write.
+                answer = self._last_word(channel, deadline, lost)
+            else:
+                answer = self._answer_to(call_id, channel, deadline)
+        except ProtocolError as error:
+            self.close()
+            expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
+            raise ProtocolError(f"{self.endpoint}: {error}; {expected}", maybe_sent=sent) from None
+        except BaseException as error:
+            self.close()
+            if isinstance(error, YarnError):
+                error.maybe_sent = sent
+            raise
+        if answer.succeeded:
+            return answer.body
+        if answer.fatal:
+            self.close()
+        raise remote_error(self.endpoint, method, self.user, answer)
+
+    def _open(self, deadline: Deadline) -> tuple[Channel, bytes]:
+        """The channel, and what has to be sent in front of the next call."""
+        if self._channel is not None:
+            return self._channel, b""
+        self._channel = channel = Channel.connect(self.endpoint, deadline)
+        return channel, self._authenticate(channel, self._protocol, self._client_id, deadline)
+
+    def _answer_to(self, call_id: int, channel: Channel, deadline: Deadline) -> wire.Answer:
+        while True:
+            answer = _receive(channel, deadline)
+            if answer.call_id == call_id or (answer.fatal and answer.call_id < 0):
+                return answer
+            if not 0 <= answer.call_id < call_id:
+                raise ProtocolError(f"it answered a call {answer.call_id} that was never made")
+
+    def _last_word(self, channel: Channel, deadline: Deadline, lost: ConnectionLostError) -> wire.Answer:
+        try:
+            answer = _receive(channel, deadline)
+        except YarnError:
+            raise lost from None
+        if not answer.fatal:
+            raise lost
+        return answer
+
+
+def _receive(channel: Channel, deadline: Deadline) -> wire.Answer:
+    count = wire.frame_bytes(channel.receive_exactly(wire.PREFIX_BYTES, deadline))
+    return wire.read_answer(channel.receive_exactly(count, deadline, begun=True))

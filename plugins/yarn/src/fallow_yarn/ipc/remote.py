@@ -1,0 +1,56 @@
+"""What an error answer of a Hadoop server means."""
+
+from typing import Final
+
+from fallow_yarn.errors import (
+    AccessDeniedError,
+    AuthenticationRefusedError,
+    NoSuchCallError,
+    RemoteError,
+    StandbyError,
+    UnknownNodeError,
+)
+from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.ipc.protos.rpc_pb2 import ResponseHeader
+from fallow_yarn.ipc.wire import Answer
+
+MAX_TEXT: Final = 300
+_UNKNOWN_NODE: Final = "unrecognized node"
+
+
+def first_line(text: str) -> str:
+    """The first line of a Java message, without its stack and control characters, cut to a length fit for a log."""
+    line = next((line for line in text.splitlines() if line.strip()), "").strip()
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
+
+
+def remote_error(endpoint: Endpoint, method: str, user: str, answer: Answer) -> RemoteError:
+    """The exception for an answer that is not a success."""
+    detail = first_line(answer.text)
+    kind = first_line(answer.exception)
+    said = f"{endpoint}: {method} refused: {kind.rpartition('.')[2] or 'no class'}: {detail or 'no text'}"
+    name = kind.rpartition(".")[2]
+    if name == "StandbyException":
+        return StandbyError(f"{said}; it is a standby or has just started", kind=kind, detail=detail)
+    if _is_access_denied(name, detail, fatal=answer.fatal):
+        advice = f"the user {user!r} needs the right: see yarn.admin.acl and hadoop-policy.xml of the ResourceManager"
+        return AccessDeniedError(f"{said}; {advice}", kind=kind, detail=detail)
+    if answer.code == ResponseHeader.FATAL_UNAUTHORIZED or (answer.fatal and name == "AccessControlException"):
+        advice = "this plugin offers SIMPLE authentication only; the port asks for another (a Kerberos cluster, or not"
+        return AuthenticationRefusedError(
+            f"{said}; {advice} {endpoint.purpose}, {endpoint.hadoop_key})", kind=kind, detail=detail
+        )
+    if answer.code in (ResponseHeader.ERROR_NO_SUCH_METHOD, ResponseHeader.ERROR_NO_SUCH_PROTOCOL):
+        advice = f"expected {endpoint.purpose} ({endpoint.hadoop_key}): is it another port of the ResourceManager?"
+        return NoSuchCallError(f"{said}; {advice}", kind=kind, detail=detail)
+    if _UNKNOWN_NODE in detail:
+        node = detail.rpartition(f"{_UNKNOWN_NODE}: ")[2] if f"{_UNKNOWN_NODE}: " in detail else None
+        return UnknownNodeError(said, node=node, kind=kind, detail=detail)
+    # Whatever else it was, it may have happened after the work was done.
+    return RemoteError(said, kind=kind, detail=detail, maybe_sent=True)
+
+
+def _is_access_denied(name: str, detail: str, *, fatal: bool) -> bool:
+    """A call without the right names the cause in its text; a connection without it has a class of its own."""
+    return name == "AuthorizationException" or (not fatal and "AccessControlException" in (name + detail))

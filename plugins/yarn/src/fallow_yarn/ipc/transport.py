@@ -1,0 +1,126 @@
+"""A TCP connection that keeps a deadline over any number of reads and writes, however the peer drips."""
+
+import socket
+from typing import Final, Self
+
+from fallow_yarn.errors import ConnectionLostError, DeadlineError, ProtocolError, UnreachableError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.endpoint import Endpoint
+
+CHUNK_BYTES: Final = 64 << 10
+
+
+class Channel:
+    """A connected socket. One thread uses it; every method ends by the deadline."""
+
+    def __init__(self, endpoint: Endpoint, connected: socket.socket) -> None:
+        self.endpoint = endpoint
+        self._socket = connected
+
+    @classmethod
+    def connect(cls, endpoint: Endpoint, deadline: Deadline) -> Self:
+        """Connect to the first of the host's addresses that answers; each gets its share of the time.
+
+        The one thing that cannot be cut short is the system's name look-up, which has time limits of its own
+        (resolv.conf); an address instead of a name avoids it.
+        """
+        try:
+            found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        except (OSError, ValueError) as error:
+            raise UnreachableError(f"{endpoint}: the name {endpoint.host!r} cannot be resolved: {error}") from None
+        failure: OSError | None = None
+        for position, (family, kind, protocol, _, address) in enumerate(found):
+            left = deadline.left_seconds()
+            if left <= 0:
+                break
+            candidate = socket.socket(family, kind, protocol)
+            try:
+                candidate.settimeout(left / (len(found) - position))
+                candidate.connect(address)
+                candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            except OSError as error:
+                candidate.close()
+                failure = error
+                continue
+            except BaseException:
+                candidate.close()
+                raise
+            return cls(endpoint, candidate)
+        if failure is None or isinstance(failure, TimeoutError):
+            raise UnreachableError(
+                f"{endpoint}: no connection in the time given; is the host up, and no filter between?"
+            )
+        raise UnreachableError(
+            f"{endpoint}: no connection: {failure.strerror or failure}; expected {endpoint.purpose} there"
+            f" ({endpoint.hadoop_key}): is it running, and is it active?"
+        )
+
+    def send(self, data: bytes, deadline: Deadline) -> None:
+        """Send all of `data`. If this raises, the peer has not got the whole of it."""
+        self._limit(deadline)
+        try:
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise self._late("sending the request") from None
+        except OSError as error:
+            raise self._lost(error.strerror or str(error)) from None
+
+    def receive(self, most_bytes: int, deadline: Deadline) -> bytes:
+        """What has come, at least one byte and at most `most_bytes`; empty at the peer's end."""
+        self._limit(deadline)
+        try:
+            return self._socket.recv(min(most_bytes, CHUNK_BYTES))
+        except TimeoutError:
+            raise self._late("waiting for the answer") from None
+        except OSError as error:
+            raise self._lost(error.strerror or str(error)) from None
+
+    def receive_exactly(self, count: int, deadline: Deadline, *, begun: bool = False) -> bytes:
+        """`count` bytes. Memory grows with what arrives, not with what was announced.
+
+        An end before the first byte is a ConnectionLostError, and a ProtocolError if something of the same answer has
+        arrived: here, or before this call (`begun`).
+        """
+        received = bytearray()
+        while len(received) < count:
+            try:
+                chunk = self.receive(count - len(received), deadline)
+            except ConnectionLostError:
+                chunk = b""
+                if not (begun or received):
+                    raise
+            if not chunk and not (begun or received):
+                raise self._lost("it closed the connection")
+            if not chunk:
+                raise ProtocolError(
+                    f"the answer is truncated: its connection ended after {len(received)} of {count} bytes"
+                )
+            received += chunk
+        return bytes(received)
+
+    def is_quiet(self) -> bool:
+        """Whether the connection still stands and nothing waits in it, as it should be between two calls."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def close(self) -> None:
+        """Close the socket; safe to repeat."""
+        self._socket.close()
+
+    def _limit(self, deadline: Deadline) -> None:
+        left = deadline.left_seconds()
+        if left <= 0:
+            raise self._late("talking to it")
+        self._socket.settimeout(left)
+
+    def _late(self, doing: str) -> DeadlineError:
+        return DeadlineError(f"{self.endpoint}: the time given was over while {doing}")
+
+    def _lost(self, why: str) -> ConnectionLostError:
+        return ConnectionLostError(f"{self.endpoint}: the connection ended before the answer: {why}")

@@ -1,0 +1,139 @@
+"""Changing node sizes, by IPC (updateNodeResource): all nodes in one call.
+
+The ResourceManager takes such a call whole or not at all: one node that it does not know spoils it for the others, and
+its error names only one of them. So an unknown node is taken out, with every other one that its own list lacks, and
+the rest is sent again.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fallow_yarn.errors import UnknownNodeError, YarnError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.rm.nodes import Call, CustomResource
+from fallow_yarn.rm.size import Size
+
+ADMIN_PROTOCOL: Final = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
+METHOD: Final = "updateNodeResource"
+MAX_INT32: Final = 2147483647
+FAR_TIMEOUT_MS: Final = MAX_INT32
+"""24.8 days. A deadline once stored for a node never goes away, and -1 does not move it: this does."""
+
+KnownIds = Callable[[Deadline], Collection[str]]
+"""The ids of the nodes that the ResourceManager says it has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeUpdate:
+    """A new size for one node. ValueError for what must never be sent.
+
+    `over_commit_timeout_ms`: when the scheduler ends what does not fit the new size. The default is too far away to
+    come. `custom`: the node's further resources, which become 0 where they are left out.
+    """
+
+    node_id: str
+    size: Size
+    custom: tuple[CustomResource, ...] = ()
+    over_commit_timeout_ms: int = FAR_TIMEOUT_MS
+
+    def __post_init__(self) -> None:
+        host, _, port = self.node_id.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and int(port) <= MAX_INT32):
+            raise ValueError(f"node id {self.node_id!r}: expected host:port as the ResourceManager lists it")
+        if not (0 <= self.size.memory_mb < 1 << 63 and 0 <= self.size.vcores <= MAX_INT32):
+            raise ValueError(f"node {self.node_id}: {self.size} cannot be a node's size; expected 0 or more")
+        if not 0 < self.over_commit_timeout_ms <= MAX_INT32:
+            raise ValueError(
+                f"node {self.node_id}: over-commit timeout {self.over_commit_timeout_ms} ms; expected 1 to {MAX_INT32}:"
+                " 0 ends containers at once, and a negative one keeps an earlier deadline"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateAnswer:
+    """What became of one update. `error` is None if the ResourceManager took it.
+
+    An `UnknownNodeError` is its refusal; any other error ended the call before this update was answered, and its
+    `maybe_sent` says whether the size may come into force all the same.
+    """
+
+    node_id: str
+    error: YarnError | None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the ResourceManager took the update. It is in force only later."""
+        return self.error is None
+
+
+def update_node_resources(
+    call: Call, updates: Sequence[NodeUpdate], known_ids: KnownIds, deadline: Deadline
+) -> tuple[UpdateAnswer, ...]:
+    """Send all updates, in the order given, and say of each what became of it.
+
+    Raises the YarnError of the first call if that already ended everything: nobody was refused or accepted then.
+    """
+    if len({update.node_id for update in updates}) != len(updates):
+        raise ValueError("two updates for one node in a call: the ResourceManager would take the last one")
+    errors: dict[str, YarnError | None] = {}
+    batches = deque([list(updates)] if updates else [])
+    while batches:
+        batch = batches.popleft()
+        try:
+            send(call, batch, deadline)
+        except UnknownNodeError as error:
+            unknown = _unknown_ids(error, batch, known_ids, deadline)
+            if not unknown and len(batch) > 1:
+                half = len(batch) // 2
+                batches.extendleft((batch[half:], batch[:half]))
+                continue
+            unknown = unknown or {batch[0].node_id}
+            errors |= {node_id: _refusal(error, node_id) for node_id in unknown}
+            if rest := [update for update in batch if update.node_id not in unknown]:
+                batches.appendleft(rest)
+        except YarnError as error:
+            if not errors:
+                raise
+            unsent = YarnError(f"not sent, because a call before it failed: {error}")
+            errors |= {update.node_id: error for update in batch}
+            errors |= {update.node_id: unsent for later in batches for update in later}
+            break
+        else:
+            errors |= {update.node_id: None for update in batch}
+    return tuple(UpdateAnswer(node_id=update.node_id, error=errors[update.node_id]) for update in updates)
+
+
+def send(call: Call, updates: Sequence[NodeUpdate], deadline: Deadline) -> None:
+    """One updateNodeResource. Without any update it changes nothing and shows whether the user may do this."""
+    request = yarn_pb2.UpdateNodeResourceRequest()
+    for update in updates:
+        host, _, port = update.node_id.rpartition(":")
+        entry = request.nodes.add()
+        entry.node_id.host = host.encode()
+        entry.node_id.port = int(port)
+        entry.option.over_commit_timeout = update.over_commit_timeout_ms
+        entry.option.resource.memory_mb = update.size.memory_mb
+        entry.option.resource.virtual_cores = update.size.vcores
+        for custom in update.custom:
+            entry.option.resource.values.add().MergeFromString(custom.message)
+    call(METHOD, request.SerializeToString(), deadline)
+
+
+def _unknown_ids(
+    error: UnknownNodeError, waiting: Sequence[NodeUpdate], known_ids: KnownIds, deadline: Deadline
+) -> set[str]:
+    """The ids that the error names or that the ResourceManager's own list lacks."""
+    ids = {update.node_id for update in waiting}
+    named = ids & {error.node}
+    try:
+        return named | (ids - set(known_ids(deadline)))
+    except YarnError:
+        return named
+
+
+def _refusal(error: UnknownNodeError, node_id: str) -> UnknownNodeError:
+    message = f"the ResourceManager does not know node {node_id!r}; `yarn node -list -all` shows the ids that it knows"
+    return UnknownNodeError(message, node=node_id, kind=error.kind, detail=error.detail)

@@ -1,0 +1,198 @@
+"""The ResourceManager as one object: the way in to this package."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fallow_yarn.ipc.connection import Connection, simple
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
+from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setup
+from fallow_yarn.rm.history import SizeHistory
+from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
+from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
+from fallow_yarn.rm.rest import Web
+from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
+from fallow_yarn.rm.size import Size
+
+FEW_NODES: Final = 16  # up to here, and up to one node in 50, reading single entries costs less than reading all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeReading:
+    """A node, and what its scheduler has for it; None is what this reading could not tell.
+
+    `in_force`: the size the scheduler works with. `used`: what it has allocated. Both are None for a node that is not
+    in the scheduler, be it unhealthy or gone; its containers may run all the same.
+    """
+
+    node: Node
+    in_force: Size | None
+    used: Size | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """All nodes by id, and the scheduler's totals."""
+
+    nodes: Mapping[str, NodeReading]
+    metrics: Metrics
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Who answers, and how its scheduler is set up (None while it is not active)."""
+
+    identity: Identity
+    setup: Setup | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptSetup:
+    """A setup read earlier, and of what: the start of the ResourceManager, and the vcores its cluster had then."""
+
+    started_on: int
+    vcores: int
+    setup: Setup
+
+
+class ResourceManager:
+    """One ResourceManager. Use it from one thread; objects for the same one in other threads share `history`.
+
+    The addresses are `host:port`; ValueError if one is not. `setting` is the key of our config under which `client`,
+    `admin` and `web` are found, for messages. Every method keeps its deadline and raises YarnErrors.
+    """
+
+    def __init__(
+        self,
+        *,
+        client: str,
+        admin: str,
+        web: str,
+        user: str,
+        setting: str = "spec.resourceManager",
+        history: SizeHistory | None = None,
+    ) -> None:
+        self._client = Connection(
+            Endpoint.parse(
+                client,
+                setting=f"{setting}.client",
+                purpose="the ResourceManager's client port",
+                hadoop_key="yarn.resourcemanager.address, 8032 by default",
+            ),
+            CLIENT_PROTOCOL,
+            user,
+            simple(user),
+        )
+        self._admin = Connection(
+            Endpoint.parse(
+                admin,
+                setting=f"{setting}.admin",
+                purpose="the ResourceManager's admin port",
+                hadoop_key="yarn.resourcemanager.admin.address, 8033 by default",
+            ),
+            ADMIN_PROTOCOL,
+            user,
+            simple(user),
+        )
+        self._web = Web(
+            Endpoint.parse(
+                web,
+                setting=f"{setting}.web",
+                purpose="the ResourceManager's web port",
+                hadoop_key="yarn.resourcemanager.webapp.address, 8088 by default",
+            ),
+            user,
+        )
+        self._history = history or SizeHistory()
+        self._setup: _KeptSetup | None = None
+
+    def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
+        """All nodes as the ResourceManager lists them: one call. For sizes in force use `read`."""
+        return list_nodes(self._client.call, str(self._client.endpoint), deadline)
+
+    def read(self, deadline: Deadline) -> Reading:
+        """All nodes with the sizes in force: one call and one small page, and more only after changes."""
+        moment = self._history.begin()
+        nodes = self.nodes(deadline)
+        possible = self._history.seen(nodes, moment)
+        metrics = read_metrics(self._web, deadline)
+        held: Mapping[str, Held | None] = {}
+        if not is_proven(nodes, possible, metrics.total):
+            held = self._held(nodes, possible, deadline)
+        readings = {node.node_id: _reading(node, held) for node in nodes}
+        sizes = {node_id: reading.in_force for node_id, reading in readings.items() if reading.in_force is not None}
+        self._history.settle(nodes, sizes, moment)
+        return Reading(nodes=readings, metrics=metrics)
+
+    def facts(self, deadline: Deadline) -> Facts:
+        """Who answers: one small page. The scheduler's settings are read once for each start of it.
+
+        If they leave the calculator open they are read again when the cluster has grown.
+        """
+        identity = read_identity(self._web, deadline)
+        if identity.started_on is None:
+            return Facts(identity=identity, setup=None)
+        kept = self._setup
+        if kept is None or kept.started_on != identity.started_on or not kept.setup.is_complete:
+            total = read_metrics(self._web, deadline).total
+            vcores = 0 if total is None else total.vcores
+            if kept is None or kept.started_on != identity.started_on or kept.vcores < vcores:
+                setup = read_setup(self._web, total, deadline)
+                self._setup = kept = _KeptSetup(started_on=identity.started_on, vcores=vcores, setup=setup)
+        return Facts(identity=identity, setup=kept.setup)
+
+    def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
+        """Send new sizes, all in one call (see `admin.update_node_resources`). They are in force only later."""
+        self._history.sent({update.node_id: update.size for update in updates})
+        return update_node_resources(self._admin.call, updates, self._updatable_ids, deadline)
+
+    def check_rights(self, deadline: Deadline) -> None:
+        """Show, without a change, that the user may change sizes; AccessDeniedError or another YarnError if not."""
+        send(self._admin.call, (), deadline)
+
+    def close(self) -> None:
+        """Close the kept connections. Safe to repeat; a later call opens them again."""
+        self._client.close()
+        self._admin.close()
+
+    def _updatable_ids(self, deadline: Deadline) -> frozenset[str]:
+        return updatable_ids(self.nodes(deadline))
+
+    def _held(self, nodes: Sequence[Node], possible: Possible, deadline: Deadline) -> Mapping[str, Held | None]:
+        """What the scheduler has for the nodes that had to be read: the open ones, or all."""
+        counted = in_scheduler(nodes)
+        to_read = [node for node in counted if is_open(node, possible)]
+        if len(to_read) <= max(FEW_NODES, len(counted) // 50):
+            held = {node.node_id: read_held(self._web, node.node_id, deadline) for node in to_read}
+            sizes = {node_id: entry.size if entry else ZERO for node_id, entry in held.items()}
+            if is_consistent(nodes, sizes, read_metrics(self._web, deadline).total):
+                return self._confirmed(to_read, held, possible, deadline)
+        return self._confirmed(counted, read_all_held(self._web, deadline), possible, deadline)
+
+    def _confirmed(
+        self, nodes: Sequence[Node], held: Mapping[str, Held | None], possible: Possible, deadline: Deadline
+    ) -> Mapping[str, Held | None]:
+        """The entries whose size is a possible one; of the others, those that are so when read again."""
+        confirmed: dict[str, Held | None] = {}
+        again_left = FEW_NODES
+        for node in nodes:
+            entry = held.get(node.node_id)
+            plausible = possible.get(node.node_id, frozenset()) | {node.capability}
+            if entry is None or entry.size not in plausible:
+                again = read_held(self._web, node.node_id, deadline) if again_left > 0 else None
+                again_left -= 1
+                is_same = entry is not None and again is not None and again.size == entry.size
+                entry = again if is_same or (again is not None and again.size in plausible) else None
+            confirmed[node.node_id] = entry
+        return confirmed
+
+
+def _reading(node: Node, held: Mapping[str, Held | None]) -> NodeReading:
+    if node.state not in IN_SCHEDULER:
+        return NodeReading(node=node, in_force=None, used=None)
+    if node.node_id not in held:
+        return NodeReading(node=node, in_force=node.capability, used=node.used)
+    entry = held[node.node_id]
+    return NodeReading(node=node, in_force=entry.size if entry else None, used=entry.used if entry else None)

@@ -1,0 +1,120 @@
+"""The ResourceManager's own list of its nodes, by IPC (getClusterNodes)."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from fallow_yarn.errors import ProtocolError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.rm.size import Size
+
+CLIENT_PROTOCOL: Final = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
+IN_FIELDS: Final = (b"memory-mb", b"vcores")  # types that have fields of their own, and that Java writes twice
+
+Call = Callable[[str, bytes, Deadline], bytes]
+"""A remote call: method, encoded request, deadline to encoded reply (`ipc.connection.Connection.call`)."""
+
+
+class State(StrEnum):
+    """State of a node at the ResourceManager; UNKNOWN is one that this plugin has no name for."""
+
+    NEW = "NEW"
+    RUNNING = "RUNNING"
+    UNHEALTHY = "UNHEALTHY"
+    DECOMMISSIONED = "DECOMMISSIONED"
+    LOST = "LOST"
+    REBOOTED = "REBOOTED"
+    DECOMMISSIONING = "DECOMMISSIONING"
+    SHUTDOWN = "SHUTDOWN"
+    UNKNOWN = "UNKNOWN"
+
+
+IN_SCHEDULER: Final = frozenset({State.RUNNING, State.DECOMMISSIONING})
+ACTIVE: Final = IN_SCHEDULER | {State.NEW, State.UNHEALTHY}  # those whose size can be updated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomResource:
+    """One further resource type of a node, such as GPUs. An update that leaves it out sets it to 0.
+
+    `message` is the entry as the ResourceManager wrote it, with units and tags, to be sent back unchanged.
+    """
+
+    name: str
+    value: int
+    message: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node. `node_id` is the ResourceManager's own name for it, `host:port` of the NodeManager.
+
+    `capability` is the size the ResourceManager keeps for the node; its scheduler may still work with an earlier one.
+    `used` and `containers` are the scheduler's, and both 0 also while it has the node out of its table.
+    """
+
+    node_id: str
+    host: str
+    http_address: str
+    state: State
+    capability: Size
+    custom: tuple[CustomResource, ...]
+    used: Size
+    containers: int
+
+
+def list_nodes(call: Call, where: str, deadline: Deadline) -> tuple[Node, ...]:
+    """All nodes, in all states, as the ResourceManager lists them; of two entries with one id the active one.
+
+    `where` names the server in the message of a ProtocolError.
+    """
+    request = yarn_pb2.GetClusterNodesRequest()
+    reply = call("getClusterNodes", request.SerializeToString(), deadline)
+    response = yarn_pb2.GetClusterNodesResponse()
+    try:
+        response.ParseFromString(reply)
+    except DecodeError as error:
+        raise ProtocolError(f"{where}: the list of nodes is not readable: {error}") from None
+    nodes: dict[str, Node] = {}
+    for report in response.reports:
+        if not (report.node_id.host and report.node_id.port and report.HasField("capability")):
+            raise ProtocolError(f"{where}: an entry in the list of nodes lacks its id or its size")
+        node = _node(report)
+        if node.node_id not in nodes or node.state in ACTIVE:
+            nodes[node.node_id] = node
+    return tuple(nodes.values())
+
+
+def updatable_ids(nodes: Iterable[Node]) -> frozenset[str]:
+    """The ids whose size the ResourceManager lets change."""
+    return frozenset(node.node_id for node in nodes if node.state in ACTIVE)
+
+
+def _node(report: yarn_pb2.NodeReport) -> Node:
+    host = _text(report.node_id.host)
+    return Node(
+        node_id=f"{host}:{report.node_id.port}",
+        host=host,
+        http_address=_text(report.http_address),
+        state=State(yarn_pb2.NodeState.Name(report.state)) if report.HasField("state") else State.UNKNOWN,
+        capability=_size(report.capability),
+        custom=tuple(
+            CustomResource(name=_text(entry.key), value=entry.value, message=entry.SerializeToString())
+            for entry in report.capability.values
+            if entry.key not in IN_FIELDS
+        ),
+        used=_size(report.used),
+        containers=report.containers,
+    )
+
+
+def _size(resource: yarn_pb2.Resource) -> Size:
+    return Size(resource.memory_mb, resource.virtual_cores)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")

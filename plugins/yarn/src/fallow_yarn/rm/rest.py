@@ -1,0 +1,138 @@
+"""GET from the ResourceManager's web address: no proxy, no redirect followed, a size limit, a deadline over it all."""
+
+import http.client
+import io
+import json
+import socket
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import quote
+
+from fallow_yarn.errors import (
+    AccessDeniedError,
+    AuthenticationRefusedError,
+    ProtocolError,
+    RemoteError,
+    StandbyError,
+    YarnError,
+)
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.ipc.remote import first_line
+from fallow_yarn.ipc.transport import CHUNK_BYTES, Channel
+from fallow_yarn.rm.shapes import member, text
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
+
+
+class Web:
+    """The ResourceManager's web server. A connection a request: the answers are few, and none is left half read."""
+
+    def __init__(self, endpoint: Endpoint, user: str) -> None:
+        self.endpoint = endpoint
+        self._user = user
+
+    def json(self, path: str, deadline: Deadline) -> object:
+        """The JSON of a page. `path` may hold a query; what it is made of must be quoted already."""
+        body = self.page(path, deadline)
+        try:
+            return cast(object, json.loads(body))
+        except (ValueError, RecursionError) as error:
+            start = first_line(body[:80].decode(errors="replace"))
+            raise ProtocolError(self._explain(path, f"no complete JSON ({error}); it begins with {start!r}")) from None
+
+    def json_if_found(self, path: str, deadline: Deadline) -> object:
+        """The JSON of a page; None if the server says that there is none (404)."""
+        try:
+            return self.json(path, deadline)
+        except RemoteError as error:
+            if error.kind == "HTTP 404":
+                return None
+            raise
+
+    def page(self, path: str, deadline: Deadline) -> bytes:
+        """The body of a page that was found."""
+        channel = Channel.connect(self.endpoint, deadline)
+        try:
+            channel.send(self._request(path), deadline)
+            response = http.client.HTTPResponse(cast(socket.socket, _Incoming(channel, deadline)))
+            response.begin()
+            body = bytearray()
+            while chunk := response.read(CHUNK_BYTES):
+                body += chunk
+        except (http.client.HTTPException, ValueError) as error:
+            raise ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}")) from None
+        finally:
+            channel.close()
+        if response.status != http.client.OK:
+            raise self._refusal(path, response, bytes(body))
+        return bytes(body)
+
+    def _request(self, path: str) -> bytes:
+        query = f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
+        lines = (
+            f"GET {path}{query} HTTP/1.1",
+            f"Host: {self.endpoint.authority}",
+            "Accept: application/json",
+            "Accept-Encoding: identity",
+            "Connection: close",
+        )
+        return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
+
+    def _refusal(self, path: str, response: http.client.HTTPResponse, body: bytes) -> YarnError:
+        status, kind = response.status, f"HTTP {response.status}"
+        detail = _java_message(body) or first_line(body[:1000].decode(errors="replace"))
+        said = f"{kind}: {detail or 'no text'}"
+        if 300 <= status < 400:
+            if "standby" in detail.lower() or response.headers.get("Refresh"):
+                return StandbyError(self._explain(path, f"it is a standby ({said})"), kind=kind, detail=detail)
+            target = first_line(response.headers.get("Location", "nowhere"))
+            return ProtocolError(self._explain(path, f"it redirects to {target}, which is not followed"))
+        if "Hadoop IPC port" in detail:
+            return ProtocolError(self._explain(path, "this is a Hadoop IPC port"))
+        message = self._explain(path, said)
+        if status == http.client.UNAUTHORIZED:
+            return AuthenticationRefusedError(message, kind=kind, detail=detail)
+        if status == http.client.FORBIDDEN:
+            return AccessDeniedError(message, kind=kind, detail=detail)
+        return RemoteError(message, kind=kind, detail=detail)
+
+    def _explain(self, path: str, seen: str) -> str:
+        expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
+        return f"{self.endpoint}: GET {path}: {seen}; {expected}"
+
+
+class _Incoming(io.RawIOBase):
+    """What comes over a channel, as the file that http.client reads; it bounds the time and the bytes."""
+
+    def __init__(self, channel: Channel, deadline: Deadline) -> None:
+        self._channel = channel
+        self._deadline = deadline
+        self._left_bytes = MAX_ANSWER_BYTES
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """What http.client asks of a socket."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        view = memoryview(buffer)
+        chunk = self._channel.receive(len(view), self._deadline)
+        self._left_bytes -= len(chunk)
+        if self._left_bytes < 0:
+            raise ProtocolError(f"{self._channel.endpoint}: the answer is longer than {MAX_ANSWER_BYTES} bytes")
+        view[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def _java_message(body: bytes) -> str:
+    """The message in the JSON of an error page (Hadoop's own, or its web server's), if that is what the body is."""
+    try:
+        answer = json.loads(body)
+        return first_line(text(member(answer, "RemoteException", "message")) or text(member(answer, "message")))
+    except (ValueError, RecursionError):
+        return ""

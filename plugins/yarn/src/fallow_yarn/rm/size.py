@@ -1,0 +1,29 @@
+"""Sizes in YARN's units and in Fallow's: 1 "MB" of YARN is 1 MiB, and what a vcore stands for is a setting."""
+
+from dataclasses import dataclass
+from typing import Final
+
+MIB_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Size:
+    """An amount of memory in YARN's MB (1048576 bytes) and of vcores."""
+
+    memory_mb: int
+    vcores: int
+
+
+def size_within(*, cpu_milli: int, memory_bytes: int, vcore_milli: int) -> Size:
+    """The largest size that is no more than the given amounts. `vcore_milli`: milli-cores that one vcore stands for."""
+    return Size(memory_bytes // MIB_BYTES, cpu_milli // vcore_milli)
+
+
+def cpu_milli(size: Size, vcore_milli: int) -> int:
+    """What the vcores of a size stand for, in milli-cores."""
+    return size.vcores * vcore_milli
+
+
+def memory_bytes(size: Size) -> int:
+    """The memory of a size in bytes."""
+    return size.memory_mb * MIB_BYTES
