@@ -1,5 +1,6 @@
 """The model of `spec` in a cluster file with `plugin: yarn`."""
 
+import ipaddress
 import re
 from typing import Annotated
 
@@ -8,7 +9,8 @@ from pydantic.alias_generators import to_camel
 
 CLIENT_PORT, ADMIN_PORT, WEB_PORT = 8032, 8033, 8088
 
-_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\]]+):(\d{1,5})")
+_NAME = re.compile(r"[^\s:/\[\]]+")
+_ADDRESS = re.compile(rf"(\[[0-9A-Fa-f:.]+\]|{_NAME.pattern}):([0-9]{{1,5}})")
 
 
 def _address(value: str) -> str:
@@ -19,8 +21,17 @@ def _address(value: str) -> str:
 
 
 def _host(value: str) -> str:
-    if not value or _ADDRESS.fullmatch(value) or re.search(r"[\s/]", value):
-        raise ValueError(f"{value!r} is not a host name or address without a port, such as rm.example.com")
+    if _NAME.fullmatch(value):
+        return value
+    try:
+        return str(ipaddress.IPv6Address(value.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        raise ValueError(f"{value!r} is not a host name or address without a port, such as rm.example.com") from None
+
+
+def _not_empty(value: list[str]) -> list[str]:
+    if not value:
+        raise ValueError("the list is empty; leave it out for the NodeManagers with an address of this host")
     return value
 
 
@@ -32,7 +43,10 @@ class _Model(BaseModel):
 
 
 class ResourceManagerSpec(_Model):
-    """Where the ResourceManager is: a host, and addresses where they are not at Hadoop's default ports."""
+    """Where the ResourceManager is: a host, and addresses where they are not at Hadoop's default ports.
+
+    `host` is a name or an address, an IPv6 one without brackets; the three addresses are `host:port`.
+    """
 
     host: Annotated[str, AfterValidator(_host)]
     client: Address | None = None
@@ -42,17 +56,20 @@ class ResourceManagerSpec(_Model):
     @property
     def client_address(self) -> str:
         """Address of the client protocol."""
-        return self.client or f"{self.host}:{CLIENT_PORT}"
+        return self.client or self._at(CLIENT_PORT)
 
     @property
     def admin_address(self) -> str:
         """Address of the admin protocol, which takes node sizes."""
-        return self.admin or f"{self.host}:{ADMIN_PORT}"
+        return self.admin or self._at(ADMIN_PORT)
 
     @property
     def web_address(self) -> str:
         """Address of the web pages and REST."""
-        return self.web or f"{self.host}:{WEB_PORT}"
+        return self.web or self._at(WEB_PORT)
+
+    def _at(self, port: int) -> str:
+        return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
 
 class YarnSpec(_Model):
@@ -60,5 +77,5 @@ class YarnSpec(_Model):
 
     resource_manager: ResourceManagerSpec
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
-    node_managers: tuple[Address, ...] | None = Field(default=None, min_length=1, strict=False)
+    node_managers: Annotated[list[Address], AfterValidator(_not_empty)] | None = None
     vcore_milli: Annotated[int, Field(ge=1, le=1_000_000)] = 1000

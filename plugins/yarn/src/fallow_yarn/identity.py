@@ -18,7 +18,7 @@ def own_ids(
     if configured is not None:
         wanted = set(configured)
         return sorted(node_id for node_id in node_ids if node_id in wanted)
-    known = {address.lower() for address in addresses}
+    known = {_canonical(address) for address in addresses}
     return sorted(
         node_id
         for node_id in node_ids
@@ -27,8 +27,8 @@ def own_ids(
 
 
 def host_of(node_id: str) -> str:
-    """The host of `host:port`, lower case, without the brackets of an IPv6 address."""
-    return node_id.rpartition(":")[0].strip("[]").lower()
+    """The host of `host:port`, in lower case; an IPv6 address without brackets and in its short form."""
+    return _canonical(node_id.rpartition(":")[0].strip("[]"))
 
 
 def is_loopback(host: str) -> bool:
@@ -37,3 +37,11 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() in LOOPBACK_NAMES
+
+
+def _canonical(host: str) -> str:
+    """One way to write each name and address: Java writes an IPv6 address in full."""
+    try:
+        return str(ipaddress.IPv6Address(host)) if ":" in host else host.lower()
+    except ValueError:
+        return host.lower()

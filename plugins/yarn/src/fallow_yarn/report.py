@@ -3,6 +3,8 @@
 The units change here and nowhere else: a vcore stands for `vcore_milli` milli-cores, and YARN's MB is 1 MiB.
 """
 
+from collections.abc import Iterable, Mapping
+
 from fallow_hookspecs import (
     Capabilities,
     NodeState,
@@ -13,7 +15,7 @@ from fallow_hookspecs import (
     ResourceCapability,
     Resources,
 )
-from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError
+from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError, YarnError
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, UpdateAnswer
 from fallow_yarn.rm.client import Facts, NodeReading
 from fallow_yarn.rm.facts import Calculator
@@ -35,6 +37,12 @@ STATES = {
     State.SHUTDOWN: NodeState.GONE,
 }
 
+REFUSALS: Mapping[type[YarnError], Refusal] = {
+    UnknownNodeError: Refusal.UNKNOWN_NODE,
+    AccessDeniedError: Refusal.ACCESS_DENIED,
+    StandbyError: Refusal.NOT_LEADER,
+}
+
 
 def resources(size: Size, vcore_milli: int) -> Resources:
     """A size in YARN's units as an amount of each resource."""
@@ -52,28 +60,35 @@ def floor_of(facts: Facts) -> Size:
     return (facts.setup.minimum if facts.setup is not None else None) or DEFAULT_MINIMUM
 
 
+def live(node_ids: Iterable[str], readings: Mapping[str, NodeReading]) -> list[str]:
+    """The ids without those of NodeManagers that are gone: lost, shut down, decommissioned."""
+    return [node_id for node_id in node_ids if STATES.get(readings[node_id].node.state) is not NodeState.GONE]
+
+
 def row(
-    node: str, reading: NodeReading, last_used: Size | None, floor: Size, vcore_milli: int, age_seconds: float
+    node: str, reading: NodeReading, before: Resources | None, floor: Size, vcore_milli: int, age_seconds: float
 ) -> ReportRow | None:
     """The row of one NodeManager; `None` where nothing can be said of it now, so that what is known grows older.
 
-    The scheduler does not know what runs on a node that it has taken out (unhealthy): what it last allocated there
-    stays, since its containers run on.
+    The scheduler does not know what runs on a node that it has taken out (unhealthy): what it had allocated there
+    `before` stays, since its containers run on and none is added.
     """
     state = STATES.get(reading.node.state)
-    if state is None:
-        return None
-    used = reading.used
-    if used is None:
-        used = Size(0, 0) if state is NodeState.GONE else last_used
-    if used is None:
+    allocated = None
+    if reading.used is not None:
+        allocated = resources(reading.used, vcore_milli)
+    elif state is NodeState.GONE:
+        allocated = Resources(0, 0)
+    elif state is NodeState.UNHEALTHY:
+        allocated = before
+    if state is None or allocated is None:
         return None
     return ReportRow(
         node=node,
         framework_node=reading.node.node_id,
         age_seconds=age_seconds,
         state=state,
-        allocated=resources(used, vcore_milli),
+        allocated=allocated,
         in_force=None if reading.in_force is None else resources(reading.in_force, vcore_milli),
         unit=Resources(cpu_milli=vcore_milli, memory_bytes=MIB_BYTES),
         floor=resources(floor, vcore_milli),
@@ -84,14 +99,14 @@ def capabilities(facts: Facts) -> Capabilities:
     """What this ResourceManager does about sizes.
 
     With the CapacityScheduler's default calculator vcores are counted and never heeded. From 3.3 on a scheduler ends
-    what is above a node's size when the over-commit timeout runs out, with an exit status that is no failure.
+    what is above a node's size when the over-commit timeout runs out: an offer has to be renewed before that. Nothing
+    is taken back on purpose, since this plugin refuses such offers.
     """
-    setup, takes_back = facts.setup, facts.identity.takes_back
-    cpu_honoured = setup is None or setup.calculator is not Calculator.DEFAULT
+    cpu_honoured = facts.setup is None or facts.setup.calculator is not Calculator.DEFAULT
     return Capabilities(
-        cpu=ResourceCapability(honoured=cpu_honoured, takes_back=takes_back and cpu_honoured, take_back_charged=False),
-        memory=ResourceCapability(honoured=True, takes_back=takes_back, take_back_charged=False),
-        offer_lasts_seconds=FAR_TIMEOUT_MS // 1000 if takes_back else None,
+        cpu=ResourceCapability(honoured=cpu_honoured),
+        memory=ResourceCapability(honoured=True),
+        offer_lasts_seconds=FAR_TIMEOUT_MS // 1000 if facts.identity.takes_back else None,
     )
 
 
@@ -107,11 +122,6 @@ def answer(node: str, update: UpdateAnswer, size: Size, offered: Resources, vcor
         taken = resources(size, vcore_milli)
         reason = "" if taken == offered else f"rounded down to whole vcores of {vcore_milli} milli-cores and to MiB"
         return OfferAnswer(node=node, framework_node=update.node_id, accepted=taken, reason=reason)
-    refusal = Refusal.FAILED
-    if isinstance(error, UnknownNodeError):
-        refusal = Refusal.UNKNOWN_NODE
-    elif isinstance(error, AccessDeniedError):
-        refusal = Refusal.ACCESS_DENIED
-    elif isinstance(error, StandbyError):
-        refusal = Refusal.NOT_LEADER
+    known = (refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind) and not error.maybe_sent)
+    refusal = next(known, Refusal.FAILED)
     return OfferAnswer(node=node, framework_node=update.node_id, accepted=None, refusal=refusal, reason=str(error))

@@ -5,7 +5,7 @@ listens on the port of one of the nodes asked for. A process whose sockets canno
 root) counts without a node.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,19 +15,34 @@ MAIN_CLASS = b"org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 LISTENING = "0A"
 
 
-def node_managers(node_ids: Collection[str], proc_root: Path = Path("/proc")) -> tuple[Daemon, ...]:
-    """The daemons of the nodes with these ids (`host:port`); of every NodeManager on this host if there are none."""
+def node_managers(
+    node_ids: Collection[str], before: Iterable[Daemon] = (), proc_root: Path = Path("/proc")
+) -> tuple[Daemon, ...]:
+    """The daemons of the nodes with these ids (`host:port`); of every NodeManager on this host if there are none.
+
+    `before` is an earlier answer: the sockets of what was found then are not read again, which on a host with many
+    connections takes long.
+    """
     ports = {int(node_id.rpartition(":")[2]): node_id for node_id in node_ids}
-    found = []
-    for pid, process in _candidates(proc_root):
-        listening = _listening_ports(proc_root, pid)
-        own = None if listening is None else next((ports[port] for port in sorted(listening & ports.keys())), None)
-        if own is not None or listening is None or not ports:
-            found.append(Daemon(process=process, framework_node=own))
-    return tuple(found)
+    known = {daemon.process: daemon for daemon in before if daemon.framework_node in node_ids}
+    found = (known.get(process) or _daemon(process, ports, proc_root) for process in _candidates(proc_root))
+    return tuple(daemon for daemon in found if daemon is not None)
 
 
-def _candidates(proc_root: Path) -> Iterator[tuple[int, Process]]:
+def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daemon | None:
+    if not ports:
+        return Daemon(process=process)
+    try:
+        listening = _listening_ports(proc_root / str(process.pid))
+    except PermissionError:
+        return Daemon(process=process)
+    except OSError:
+        return None  # it ended while we looked
+    own = next((ports[port] for port in sorted(listening & ports.keys())), None)
+    return None if own is None else Daemon(process=process, framework_node=own)
+
+
+def _candidates(proc_root: Path) -> Iterator[Process]:
     for entry in proc_root.iterdir():
         if not entry.name.isdigit():
             continue
@@ -36,18 +51,14 @@ def _candidates(proc_root: Path) -> Iterator[tuple[int, Process]]:
                 continue
             start_ticks = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[19])
         except (OSError, ValueError, IndexError):
-            continue  # it ended while we looked
-        yield int(entry.name), Process(int(entry.name), start_ticks)
+            continue  # it ended while we looked, or is hidden from this user
+        yield Process(int(entry.name), start_ticks)
 
 
-def _listening_ports(proc_root: Path, pid: int) -> set[int] | None:
-    """The TCP ports that a process listens on, in its own network namespace; `None` if they cannot be read."""
-    process = proc_root / str(pid)
-    try:
-        links = set(_links(process / "fd"))
-        tables = [line.split() for name in ("tcp", "tcp6") for line in _lines(process / "net" / name)]
-    except OSError:
-        return None
+def _listening_ports(process: Path) -> set[int]:
+    """The TCP ports that a process listens on, in its own network namespace. OSError if they cannot be read."""
+    links = set(_links(process / "fd"))
+    tables = [line.split() for name in ("tcp", "tcp6") for line in _lines(process / "net" / name)]
     return {
         int(fields[1].rpartition(":")[2], 16)
         for fields in tables

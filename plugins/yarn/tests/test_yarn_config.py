@@ -1,0 +1,82 @@
+import pytest
+from plugins.yarn.tests.yarn_fakes import spec
+from pydantic import ValidationError
+
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.ipc.endpoint import Endpoint
+
+
+def test_addresses_follow_from_the_host_and_hadoops_default_ports() -> None:
+    manager = spec().resource_manager
+    assert (manager.client_address, manager.admin_address, manager.web_address) == ("rm:8032", "rm:8033", "rm:8088")
+
+
+def test_a_given_address_replaces_the_default_one_alone() -> None:
+    manager = spec(resourceManager={"host": "rm", "admin": "rm-admin:18033"}).resource_manager
+    assert (manager.client_address, manager.admin_address, manager.web_address) == (
+        "rm:8032",
+        "rm-admin:18033",
+        "rm:8088",
+    )
+
+
+@pytest.mark.parametrize("host", ["2001:db8::1", "[2001:db8::1]", "2001:DB8:0:0:0:0:0:1"])
+def test_the_default_addresses_of_an_ipv6_host_can_be_connected_to(host: str) -> None:
+    address = spec(resourceManager={"host": host}).resource_manager.client_address
+    endpoint = Endpoint.parse(address, setting="", purpose="", hadoop_key="")
+    assert (endpoint.host, endpoint.port) == ("2001:db8::1", 8032)
+
+
+def test_the_user_the_node_managers_and_the_vcore_have_defaults() -> None:
+    assert (spec().user, spec().node_managers, spec().vcore_milli) == ("yarn", None, 1000)
+
+
+def test_node_managers_are_a_list_in_the_file() -> None:
+    assert spec(nodeManagers=["worker-1:45454", "[::1]:45454"]).node_managers == ["worker-1:45454", "[::1]:45454"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "where", "what"),
+    [
+        ({"resourceManager": {}}, ("resourceManager", "host"), "required"),
+        ({"resourceManager": {"host": "rm:8032"}}, ("resourceManager", "host"), "without a port"),
+        ({"resourceManager": {"host": "http://rm"}}, ("resourceManager", "host"), "without a port"),
+        ({"resourceManager": {"host": "r m"}}, ("resourceManager", "host"), "without a port"),
+        ({"resourceManager": {"host": ""}}, ("resourceManager", "host"), "without a port"),
+        ({"resourceManager": {"host": "rm", "admin": "rm"}}, ("resourceManager", "admin"), "HOST:PORT"),
+        ({"resourceManager": {"host": "rm", "web": "http://rm:8088"}}, ("resourceManager", "web"), "HOST:PORT"),
+        ({"resourceManager": {"host": "rm", "client": "rm:65536"}}, ("resourceManager", "client"), "HOST:PORT"),
+        ({"resourceManager": {"host": "rm", "client": "::1:8032"}}, ("resourceManager", "client"), "HOST:PORT"),
+        ({"resourceManager": {"host": "rm", "client": "rm:٨٠٣٢"}}, ("resourceManager", "client"), "HOST:PORT"),
+        ({"nodeManagers": ["worker-1"]}, ("nodeManagers", 0), "HOST:PORT"),
+        ({"nodeManagers": ["worker-1:0"]}, ("nodeManagers", 0), "HOST:PORT"),
+        ({"nodeManagers": []}, ("nodeManagers",), "empty"),
+        ({"nodeManagers": "worker-1:45454"}, ("nodeManagers",), "list"),
+        ({"user": ""}, ("user",), "at least 1"),
+        ({"user": "a b"}, ("user",), "pattern"),
+        ({"vcoreMilli": 0}, ("vcoreMilli",), "greater than or equal to 1"),
+        ({"vcoreMilli": "1000"}, ("vcoreMilli",), "integer"),
+        ({"vcoreMilli": True}, ("vcoreMilli",), "integer"),
+        ({"vcores": 1}, ("vcores",), "not permitted"),
+        ({"vcore_milli": 1000}, ("vcore_milli",), "not permitted"),
+        ({"resourceManager": {"host": "rm", "adress": "rm:1"}}, ("resourceManager", "adress"), "not permitted"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(settings: dict[str, object], where: tuple[object, ...], what: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        spec(**settings)
+    (error,) = caught.value.errors()
+    assert error["loc"] == where
+    assert what in error["msg"]
+
+
+def test_all_mistakes_come_at_once() -> None:
+    with pytest.raises(ValidationError) as caught:
+        spec(resourceManager={"host": "rm:1", "web": "rm"}, nodeManagers=["a", "b:1", "c"], vcoreMilli=0)
+    assert len(caught.value.errors()) == 5
+
+
+def test_the_json_schema_has_the_names_of_the_file() -> None:
+    schema = YarnSpec.model_json_schema()
+    assert schema["properties"].keys() == {"resourceManager", "user", "nodeManagers", "vcoreMilli"}
+    assert schema["required"] == ["resourceManager"]

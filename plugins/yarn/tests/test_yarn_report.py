@@ -1,0 +1,190 @@
+import pytest
+from plugins.yarn.tests.yarn_fakes import GIB, NODE_ID, OFFERED, entry, facts, inactive
+
+from fallow_hookspecs import NodeState, OfferAnswer, Pending, Refusal, ReportRow, Resources
+from fallow_yarn import report
+from fallow_yarn.errors import (
+    AccessDeniedError,
+    DeadlineError,
+    RemoteError,
+    StandbyError,
+    UnknownNodeError,
+    YarnError,
+)
+from fallow_yarn.rm.admin import UpdateAnswer
+from fallow_yarn.rm.client import Facts, NodeReading
+from fallow_yarn.rm.facts import Calculator
+from fallow_yarn.rm.nodes import State
+from fallow_yarn.rm.scheduler import Metrics
+from fallow_yarn.rm.size import Size
+
+NOTHING = Size(0, 0)
+GONE = [State.LOST, State.SHUTDOWN, State.DECOMMISSIONED, State.REBOOTED]
+
+
+def row(
+    reading: NodeReading, *, before: Resources | None = None, floor: Size = NOTHING, vcore_milli: int = 1000
+) -> ReportRow | None:
+    return report.row("n1", reading, before, floor, vcore_milli, 2.5)
+
+
+def answer(error: YarnError | None, *, offered: Resources = OFFERED) -> OfferAnswer:
+    return report.answer("n1", UpdateAnswer(node_id=NODE_ID, error=error), Size(4096, 4), offered, 1000)
+
+
+def test_a_row_says_all_of_a_running_node_in_the_units_of_the_contract() -> None:
+    reading = entry(in_force=Size(102400, 8), used=Size(2048, 3))
+    assert row(reading, floor=Size(256, 1), vcore_milli=100) == ReportRow(
+        node="n1",
+        framework_node=NODE_ID,
+        age_seconds=2.5,
+        state=NodeState.RUNNING,
+        allocated=Resources(300, 2 * GIB),
+        in_force=Resources(800, 100 * GIB),
+        unit=Resources(100, 1 << 20),
+        floor=Resources(100, 256 << 20),
+    )
+
+
+def test_what_is_in_force_is_the_schedulers_size_and_not_the_one_it_was_told() -> None:
+    found = row(entry(capability=Size(1024, 1), in_force=Size(8192, 8)))
+    assert found is not None
+    assert found.in_force == Resources(8000, 8 * GIB)
+
+
+def test_a_size_in_force_that_is_not_known_is_no_number() -> None:
+    found = row(entry(in_force=None))
+    assert found is not None
+    assert found.in_force is None
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (State.NEW, NodeState.NEW),
+        (State.RUNNING, NodeState.RUNNING),
+        (State.UNHEALTHY, NodeState.UNHEALTHY),
+        (State.DECOMMISSIONING, NodeState.DRAINING),
+        *((state, NodeState.GONE) for state in GONE),
+    ],
+)
+def test_every_state_has_its_word_in_the_contract(state: State, expected: NodeState) -> None:
+    found = row(entry(state=state))
+    assert found is not None
+    assert found.state is expected
+
+
+def test_only_a_state_that_nobody_knows_has_no_word() -> None:
+    assert set(State) - report.STATES.keys() == {State.UNKNOWN}
+    assert row(entry(state=State.UNKNOWN)) is None
+
+
+def test_an_unhealthy_node_keeps_its_last_allocation() -> None:
+    found = row(entry(state=State.UNHEALTHY, in_force=None, used=None), before=Resources(8000, GIB))
+    assert found is not None
+    assert found.allocated == Resources(8000, GIB)
+    assert found.in_force is None
+
+
+def test_nothing_is_said_of_an_unhealthy_node_that_was_never_seen_healthy() -> None:
+    assert row(entry(state=State.UNHEALTHY, in_force=None, used=None)) is None
+
+
+@pytest.mark.parametrize("state", [State.NEW, State.RUNNING, State.DECOMMISSIONING])
+def test_a_node_whose_allocation_cannot_be_told_now_is_left_out_so_that_it_grows_older(state: State) -> None:
+    assert row(entry(state=state, in_force=None, used=None), before=Resources(8000, GIB)) is None
+
+
+@pytest.mark.parametrize("state", GONE)
+def test_a_node_that_is_gone_has_nothing_allocated(state: State) -> None:
+    found = row(entry(state=state, in_force=None, used=None), before=Resources(8000, GIB))
+    assert found is not None
+    assert found.allocated == Resources(0, 0)
+
+
+def test_live_node_managers_are_those_that_are_not_gone() -> None:
+    readings = {str(state): entry(state=state) for state in State}
+    assert set(report.live(readings, readings)) == {"NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONING", "UNKNOWN"}
+
+
+@pytest.mark.parametrize("version", ["3.3.0", "3.3.6", "3.5.0", "4.0.0-SNAPSHOT", "3.10.1"])
+def test_from_3_3_on_the_floor_is_the_minimum_allocation(version: str) -> None:
+    assert report.floor_of(facts(version, minimum=Size(512, 2))) == Size(512, 2)
+
+
+@pytest.mark.parametrize("version", ["2.10.2", "3.2.4", "3.1.1.7.1.7.0-551"])
+def test_before_3_3_the_floor_is_zero(version: str) -> None:
+    assert report.floor_of(facts(version, minimum=Size(512, 2))) == Size(0, 0)
+
+
+@pytest.mark.parametrize("found", [facts(minimum=None), inactive()], ids=["not shown", "not active"])
+def test_a_minimum_that_is_not_shown_is_taken_as_hadoops_default(found: Facts) -> None:
+    assert report.floor_of(found) == Size(1024, 1)
+
+
+@pytest.mark.parametrize("calculator", [Calculator.DOMINANT, None])
+def test_cpu_is_honoured_unless_the_default_calculator_is_proven(calculator: Calculator | None) -> None:
+    assert report.capabilities(facts(calculator=calculator)).cpu.honoured
+    assert report.capabilities(inactive()).cpu.honoured
+
+
+def test_the_default_calculator_honours_memory_alone() -> None:
+    found = report.capabilities(facts(calculator=Calculator.DEFAULT))
+    assert not found.cpu.honoured
+    assert found.memory.honoured
+
+
+@pytest.mark.parametrize(("version", "expected"), [("3.5.0", 2147483), ("3.3.0", 2147483), ("3.2.4", None)])
+def test_an_offer_lasts_as_long_as_the_far_timeout_where_there_is_one(version: str, expected: int | None) -> None:
+    assert report.capabilities(facts(version)).offer_lasts_seconds == expected
+
+
+@pytest.mark.parametrize("version", ["3.5.0", "3.2.4"])
+def test_no_capability_is_claimed_that_offers_are_refused_for(version: str) -> None:
+    found = report.capabilities(facts(version))
+    assert not found.cpu.takes_back
+    assert not found.memory.takes_back
+
+
+def test_what_waits_is_in_the_units_of_the_contract() -> None:
+    metrics = Metrics(total=None, pending=Size(3072, 5), pending_containers=7)
+    assert report.pending(metrics, 100) == Pending(total=Resources(500, 3 * GIB))
+
+
+def test_nothing_that_waits_is_zero_and_not_unknown() -> None:
+    assert report.pending(Metrics(total=None, pending=Size(0, 0), pending_containers=0), 1000) == Pending(
+        total=Resources(0, 0)
+    )
+
+
+def test_pending_is_unknown_where_the_resource_manager_does_not_tell_it() -> None:
+    assert report.pending(Metrics(total=None, pending=None, pending_containers=3), 1000) is None
+
+
+def test_an_update_that_was_taken_as_offered_needs_no_reason() -> None:
+    found = answer(None)
+    assert (found.node, found.framework_node) == ("n1", NODE_ID)
+    assert (found.accepted, found.refusal, found.reason) == (OFFERED, None, "")
+
+
+def test_an_update_that_was_rounded_says_so() -> None:
+    found = answer(None, offered=Resources(4999, 4 * GIB + 1))
+    assert found.accepted == OFFERED
+    assert "rounded down" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("error", "refusal"),
+    [
+        (UnknownNodeError("no such node", node=NODE_ID), Refusal.UNKNOWN_NODE),
+        (AccessDeniedError("no right"), Refusal.ACCESS_DENIED),
+        (StandbyError("a standby"), Refusal.NOT_LEADER),
+        (RemoteError("it broke"), Refusal.FAILED),
+        (DeadlineError("no time left"), Refusal.FAILED),
+        (DeadlineError("no answer", maybe_sent=True), Refusal.FAILED),
+        (StandbyError("a standby, after the fact", maybe_sent=True), Refusal.FAILED),
+    ],
+)
+def test_an_update_with_an_error_is_refused_or_failed_with_its_words(error: YarnError, refusal: Refusal) -> None:
+    found = answer(error)
+    assert (found.accepted, found.refusal, found.reason) == (None, refusal, str(error))
