@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fallow_core.errors import SampleError
@@ -20,6 +20,7 @@ from fallow_core.node.procfs import (
     read_private_memory,
     read_processes,
 )
+from fallow_core.node.task_usage import BatchPass
 from fallow_hookspecs import Process, ResourceName
 
 
@@ -42,6 +43,12 @@ class HostSampler:
         self._cpu_before: _CpuReading | None = None
         self._batch: frozenset[Process] = frozenset()
         self._missing: dict[ResourceName, str] = {}
+        self._pass = BatchPass()
+
+    @property
+    def batch(self) -> BatchPass:
+        """The batch processes as the newest sample saw them."""
+        return self._pass
 
     @property
     def missing(self) -> Mapping[ResourceName, str]:
@@ -61,6 +68,7 @@ class HostSampler:
             self._missing = {"cpu": str(error), "memory": str(error)}
             return NodeSample()
         self._batch = batch_processes(processes, daemons, self._batch)
+        self._pass = BatchPass(at=self._clock(), processes=processes)
         return NodeSample(
             cpu=self._unless_missing("cpu", lambda: self._cpu(processes)),
             memory=self._unless_missing("memory", self._memory),
@@ -89,6 +97,8 @@ class HostSampler:
         batch = next_batch_cpu(before.batch, processes, self._batch, elapsed)
         self._cpu_before = _CpuReading(at=at, counters=counters, batch=batch)
         milli_per_tick = 1000 / (TICKS_PER_SECOND * elapsed)
+        milli = {process: rate * 1000 / TICKS_PER_SECOND for process, rate in batch.rates.items()}
+        self._pass = replace(self._pass, cpu_milli=milli)
         capacity = counters.online_cpus * 1000
         used = min(capacity, math.ceil(busy_ticks * milli_per_tick))
         return Usage(
@@ -108,7 +118,9 @@ class HostSampler:
 
     def _memory(self) -> Usage:
         memory = read_memory(self._proc_root)
-        batch_bytes = sum(read_private_memory(self._proc_root, process.pid) for process in self._batch)
+        private = {process: read_private_memory(self._proc_root, process.pid) for process in self._batch}
+        self._pass = replace(self._pass, private_bytes=private)
+        batch_bytes = sum(private.values())
         used = memory.total_bytes - memory.available_bytes
         return Usage(
             measured_at=self._clock(),
