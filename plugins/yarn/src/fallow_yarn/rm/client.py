@@ -7,12 +7,12 @@ from typing import Final
 from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.rest import Web
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setup
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
-from fallow_yarn.rm.rest import Web
 from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
 from fallow_yarn.rm.size import Size
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from fallow_yarn.errors import AccessDeniedError, ProtocolError, RemoteError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rm.rest import Web
-from fallow_yarn.rm.shapes import Object, integer, is_object, member, objects, text
+from fallow_yarn.rest import Web
 from fallow_yarn.rm.size import Size
+from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
 
 CAPACITY_SCHEDULER: Final = "capacityScheduler"
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from fallow_yarn.errors import ProtocolError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rm.rest import Web
-from fallow_yarn.rm.shapes import Object, integer, is_object, member, objects, text
+from fallow_yarn.rest import Web
 from fallow_yarn.rm.size import Size
+from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from fallow_yarn import rest
 from fallow_yarn.errors import (
     AccessDeniedError,
     AuthenticationRefusedError,
@@ -17,8 +18,7 @@ from fallow_yarn.errors import (
 )
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.rm import rest
-from fallow_yarn.rm.rest import Web
+from fallow_yarn.rest import Web
 
 Serve = Callable[..., Endpoint]
 Script = Callable[[socket.socket], None]

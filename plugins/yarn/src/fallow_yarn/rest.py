@@ -1,4 +1,4 @@
-"""GET from the ResourceManager's web address: no proxy, no redirect followed, a size limit, a deadline over it all."""
+"""GET from a web address of a Hadoop daemon: no proxy, no redirect followed, a size limit, a deadline over it all."""
 
 import http.client
 import io
@@ -19,7 +19,7 @@ from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.remote import first_line
 from fallow_yarn.ipc.transport import CHUNK_BYTES, Channel
-from fallow_yarn.rm.shapes import member, text
+from fallow_yarn.shapes import member, text
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -28,7 +28,7 @@ MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
 
 
 class Web:
-    """The ResourceManager's web server. A connection a request: the answers are few, and none is left half read."""
+    """A ResourceManager's or NodeManager's web server. A connection a request: answers are few, none is left half read."""
 
     def __init__(self, endpoint: Endpoint, user: str) -> None:
         self.endpoint = endpoint
