@@ -1,7 +1,7 @@
 """Weighted max-min: raise all shares with one level until the total is used up, each within its own bounds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,27 +13,28 @@ class Bounds:
     upper: int | None = None
 
 
-def level(total: int, bounds: list[Bounds]) -> list[int]:
+def level(total: int, bounds: Sequence[Bounds]) -> list[int]:
     """The shares, rounded down. If the lower bounds alone are more than the total, they are the shares.
 
-    Exact and independent of order: shares that break a bound are fixed at it, those on the side that breaks the bounds
-    more first, until no bound is broken.
+    Independent of order: shares that break a bound are fixed at it, those on the side that breaks the bounds more
+    first, until no bound is broken. All amounts are taken × the sum of the weights, so that integers stay exact.
     """
-    shares: list[Fraction | None] = [None] * len(bounds)
-    while open_ones := [i for i, share in enumerate(shares) if share is None]:
-        left = total - sum((share for share in shares if share is not None), Fraction(0))
-        weights = sum(bounds[i].weight for i in open_ones)
-        wanted = {i: left * bounds[i].weight / weights for i in open_ones}
-        clamped = {i: _clamp(wanted[i], bounds[i]) for i in open_ones}
-        excess = sum(clamped.values(), Fraction(0)) - left
-        for i in open_ones:
-            broken = clamped[i] - wanted[i]
-            if excess == 0 or (broken != 0 and (broken > 0) == (excess > 0)):
-                shares[i] = clamped[i]
-    return [int(share) for share in shares if share is not None]
+    shares = [0] * len(bounds)
+    free = list(range(len(bounds)))
+    while free:
+        weights = sum(bounds[i].weight for i in free)
+        wanted = {i: total * bounds[i].weight for i in free}
+        within = {i: _clamped(wanted[i], bounds[i], weights) for i in free}
+        excess = sum(within.values()) - sum(wanted.values())
+        fixed = [i for i in free if excess == 0 or (within[i] - wanted[i]) * excess > 0]
+        for i in fixed:
+            shares[i] = within[i] // weights
+        total -= sum(shares[i] for i in fixed)
+        free = [i for i in free if i not in fixed]
+    return shares
 
 
-def _clamp(value: Fraction, bounds: Bounds) -> Fraction:
+def _clamped(scaled: int, bounds: Bounds, scale: int) -> int:
     if bounds.upper is not None:
-        value = min(value, Fraction(max(bounds.upper, bounds.lower)))
-    return max(value, Fraction(bounds.lower))
+        scaled = min(scaled, bounds.upper * scale)
+    return max(scaled, bounds.lower * scale)

@@ -3,12 +3,13 @@
 The result is at once the explanation: it holds every input and every step, so that each number can be recomputed.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares, whole_units
+from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingPolicy, SwitchState
 from fallow_core.model.sample import NodeSample
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ResourceName
@@ -16,12 +17,17 @@ from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ResourceName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInputs:
-    """All that the ledger of one node is computed from. `accounts` and `pending` go by cluster name."""
+    """All that the ledger of one node is computed from. `accounts` and `pending` go by cluster name.
+
+    `awaited`: rows that an earlier process knew and that nobody has reported yet. Their schedulers may promise
+    anything, so while there are any nothing grows.
+    """
 
     node: str
     now: float
     sample: NodeSample
     rows: tuple[Row, ...]
+    awaited: tuple[RowKey, ...] = ()
     accounts: Mapping[str, AccountPolicy]
     pending: Mapping[str, Pending | None] = field(default_factory=dict)
     policy: NodePolicy = field(default_factory=NodePolicy)
@@ -30,44 +36,58 @@ class NodeInputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountEntry:
-    """One account and one resource. `demand` and `limit` are `None` where there is no bound."""
+    """One account and one resource. `pending` is `None` where unknown, `demand` and `limit` where there is no bound.
+
+    `room`: what it should have free to start anything. `limit`: the least of the operator's limit and of what its rows
+    may be sized to, in whole units.
+    """
 
     cluster: str
     weight: int
+    unit: int
     allocated: int
+    in_force: int
+    pending: int | None
+    room: int
     demand: int | None
     limit: int | None
     floor: int
-    fair: int
-    target: int
-    drains_for_others: bool
+    fair: int = 0
+    target: int = 0
+    drains_for_others: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowEntry:
     """One row and one resource. `target` is its part of the account's target, `size` what it should be sized to.
 
-    `waits`: it would grow if others believed in less. `reasons` says in words why `size` is not `target`.
+    `newest`: the size it was last sent, or the one in force; its belief where neither is known. `most`: what it may be
+    sized to by switch, ages and what the framework can use; `None` if that is no bound. `waits`: it would grow if
+    others believed in less. `reasons` says in words what else than sharing decides about `size`.
     """
 
     key: RowKey
+    state: NodeState
     allocated: int
     in_force: int | None
-    newest: int | None
+    in_flight: tuple[int, ...]
+    newest: int
     belief: int
     floor: int
     unit: int
-    target: int
-    size: int
-    waits: bool
+    most: int | None
+    target: int = 0
+    size: int = 0
+    waits: bool = False
     reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLedger:
-    """One resource of a node. `capacity` is `None` while nothing was ever measured: then no size changes.
+    """One resource of a node. `capacity` is `None` while nothing was ever measured: then nothing grows.
 
     `exposure`: beliefs above batch. `overdraft`: allocations above batch. Neither is ever clamped out of sight.
+    `drain_step`: by how much an account above its fair share drains for one that waits.
     """
 
     resource: ResourceName
@@ -77,6 +97,7 @@ class ResourceLedger:
     believed: int
     exposure: int
     overdraft: int
+    drain_step: int
     accounts: tuple[AccountEntry, ...]
     rows: tuple[RowEntry, ...]
 
@@ -106,19 +127,22 @@ class NodeLedger:
 
 def node_ledger(inputs: NodeInputs) -> NodeLedger:
     """Compute the ledger of a node. Rows may come in any order; the result does not depend on it."""
-    rows = tuple(sorted(inputs.rows, key=lambda row: row.key))
-    cpu, memory = (_resource_ledger(inputs, rows, resource) for resource in RESOURCE_NAMES)
+    cpu, memory = (_resource_ledger(inputs, resource) for resource in RESOURCE_NAMES)
     return NodeLedger(node=inputs.node, cpu=cpu, memory=memory)
 
 
-def _resource_ledger(inputs: NodeInputs, rows: tuple[Row, ...], resource: ResourceName) -> ResourceLedger:
+def _resource_ledger(inputs: NodeInputs, resource: ResourceName) -> ResourceLedger:
     usage = inputs.sample.of(resource)
     capacity = batch_capacity(usage, inputs.policy.of(resource)) if usage is not None else None
-    allocated = sum(row.allocated.amount(resource) for row in rows)
-    believed = sum(row.belief(resource) for row in rows)
-    batch = capacity.batch if capacity is not None else believed
-    accounts = _accounts(inputs, rows, resource, batch)
     age = inputs.now - usage.measured_at if usage is not None else None
+    rows = [_row(inputs, row, resource, age) for row in sorted(inputs.rows, key=lambda row: row.key)]
+    allocated = sum(row.allocated for row in rows)
+    believed = sum(row.belief for row in rows)
+    batch = capacity.batch if capacity is not None else believed
+    drain_step = batch * inputs.publishing.drain_step_percent // 100
+    accounts = _accounts(inputs, rows, resource, batch, drain_step)
+    if capacity is None:
+        rows = [replace(row, target=row.newest) for row in rows]
     return ResourceLedger(
         resource=resource,
         capacity=capacity,
@@ -127,134 +151,123 @@ def _resource_ledger(inputs: NodeInputs, rows: tuple[Row, ...], resource: Resour
         believed=believed,
         exposure=max(believed - batch, 0),
         overdraft=max(allocated - batch, 0),
+        drain_step=drain_step,
         accounts=accounts,
-        rows=_rows(inputs, rows, resource, accounts, batch, age),
+        rows=_with_sizes(rows if capacity is None else _with_targets(rows, accounts), batch, inputs.awaited),
     )
+
+
+def _row(inputs: NodeInputs, row: Row, resource: ResourceName, age: float | None) -> RowEntry:
+    """What goes into the sharing of one row; its target and size are not known yet."""
+    newest, belief = row.newest(resource), row.belief(resource)
+    newest = belief if newest is None else newest
+    most, why = _most(inputs, row, resource, newest, age)
+    return RowEntry(
+        key=row.key,
+        state=row.state,
+        allocated=row.allocated.amount(resource),
+        in_force=row.in_force.amount(resource) if row.in_force is not None else None,
+        in_flight=tuple(sent.size.amount(resource) for sent in row.in_flight),
+        newest=newest,
+        belief=belief,
+        floor=row.floor.amount(resource),
+        unit=row.unit.amount(resource),
+        most=most,
+        reasons=(why,) if why else (),
+    )
+
+
+def _most(
+    inputs: NodeInputs, row: Row, resource: ResourceName, newest: int, age: float | None
+) -> tuple[int | None, str]:
+    """What a row may be sized to, and in words why, where a switch or an age decides."""
+    policy = inputs.publishing
+    switch = inputs.accounts.get(row.key.cluster, AccountPolicy()).switch
+    if switch is SwitchState.DRAIN:
+        return 0, "switched to drain"
+    if age is not None and age >= policy.withdraw_after_seconds:
+        return 0, f"the node's sample is {age:.0f} s old: it drains"
+    if switch is not SwitchState.LEND:
+        return newest, f"switched to {switch}: no growth"
+    if age is None:
+        return newest, "the node was never measured: no growth"
+    if age >= policy.degrade_after_seconds:
+        return newest, f"the node's sample is {age:.0f} s old: no growth"
+    if (report_age := inputs.now - row.measured_at) >= policy.degrade_after_seconds:
+        return newest, f"the framework's report is {report_age:.0f} s old: no growth"
+    unit = row.unit.amount(resource)
+    return row.maximum.amount(resource) // unit * unit if row.maximum is not None else None, ""
 
 
 def _accounts(
-    inputs: NodeInputs, rows: tuple[Row, ...], resource: ResourceName, batch: int
+    inputs: NodeInputs, rows: Sequence[RowEntry], resource: ResourceName, batch: int, drain_step: int
 ) -> tuple[AccountEntry, ...]:
-    clusters = sorted({row.key.cluster for row in rows})
-    claims = [_claim(inputs, [r for r in rows if r.key.cluster == c], c, resource, batch) for c in clusters]
-    smallest_unit = max((row.unit.amount(resource) for row in rows), default=1)
-    step = max(smallest_unit, batch * inputs.publishing.drain_step_percent // 100)
+    usage = inputs.sample.of(resource)
+    room = usage.capacity * inputs.publishing.drain_step_percent // 100 if usage is not None else 0
+    by_cluster = [(name, tuple(own)) for name, own in groupby(rows, key=lambda row: row.key.cluster)]
+    accounts = [_account(inputs, name, own, resource, batch, room) for name, own in by_cluster]
+    claims = [
+        Claim(weight=a.weight, allocated=a.allocated, demand=a.demand, limit=a.limit, floor=a.floor, unit=a.unit)
+        for a in accounts
+    ]
     return tuple(
-        AccountEntry(
-            cluster=cluster,
-            weight=claim.weight,
-            allocated=claim.allocated,
-            demand=claim.demand,
-            limit=claim.limit,
-            floor=claim.floor,
-            fair=share.fair,
-            target=share.target,
-            drains_for_others=share.drains_for_others,
-        )
-        for cluster, claim, share in zip(clusters, claims, shares(batch, claims, step), strict=True)
+        replace(account, fair=share.fair, target=share.target, drains_for_others=share.drains_for_others)
+        for account, share in zip(accounts, shares(batch, claims, drain_step), strict=True)
     )
 
 
-def _claim(inputs: NodeInputs, rows: list[Row], cluster: str, resource: ResourceName, batch: int) -> Claim:
+def _account(
+    inputs: NodeInputs, cluster: str, rows: Sequence[RowEntry], resource: ResourceName, batch: int, room: int
+) -> AccountEntry:
+    """What an account brings to the sharing; its fair share and target are not known yet."""
     policy = inputs.accounts.get(cluster, AccountPolicy())
     pending = inputs.pending.get(cluster)
-    allocated = sum(row.allocated.amount(resource) for row in rows)
-    in_force = sum(row.in_force.amount(resource) for row in rows if row.in_force is not None)
-    floor = sum(row.floor.amount(resource) for row in rows if row.state is not NodeState.GONE)
-    largest = pending.largest.amount(resource) if pending is not None and pending.largest is not None else 0
     waiting = pending.total.amount(resource) if pending is not None else None
-    return Claim(
+    unit = max(row.unit for row in rows)
+    allocated = sum(row.allocated for row in rows)
+    in_force = sum(row.in_force or 0 for row in rows)
+    floor = sum(row.floor for row in rows)
+    room = max(room, floor)
+    most = [row.most for row in rows if row.most is not None]
+    limits = [policy.limit(resource).of(batch), sum(most) if len(most) == len(rows) else None]
+    return AccountEntry(
+        cluster=cluster,
         weight=policy.weight,
+        unit=unit,
         allocated=allocated,
-        demand=demand(allocated, in_force, waiting, max(floor, largest)),
-        limit=policy.limit(resource).of(batch),
+        in_force=in_force,
+        pending=waiting,
+        room=room,
+        demand=demand(allocated, in_force, waiting, room, unit),
+        limit=min((limit // unit * unit for limit in limits if limit is not None), default=None),
         floor=floor,
     )
 
 
-def _rows(
-    inputs: NodeInputs,
-    rows: tuple[Row, ...],
-    resource: ResourceName,
-    accounts: tuple[AccountEntry, ...],
-    batch: int,
-    age: float | None,
-) -> tuple[RowEntry, ...]:
-    targets = _row_targets(rows, resource, accounts)
-    units = [row.unit.amount(resource) for row in rows]
-    beliefs = [row.belief(resource) for row in rows]
-    rounded = whole_units(targets, units)
-    safe = grown(rounded, beliefs, units, batch - sum(beliefs))
-    entries = []
-    for row, target, want, allowed in zip(rows, targets, rounded, safe, strict=True):
-        size, reasons = _guarded(inputs, row, resource, allowed, age)
-        if allowed < want:
-            reasons = ("grows only out of what no other account may still believe it has", *reasons)
-        entries.append(
-            RowEntry(
-                key=row.key,
-                allocated=row.allocated.amount(resource),
-                in_force=row.in_force.amount(resource) if row.in_force is not None else None,
-                newest=row.newest(resource),
-                belief=row.belief(resource),
-                floor=row.floor.amount(resource),
-                unit=row.unit.amount(resource),
-                target=target,
-                size=size,
-                waits=allowed < want,
-                reasons=reasons,
-            )
-        )
-    return tuple(entries)
-
-
-def _row_targets(rows: tuple[Row, ...], resource: ResourceName, accounts: tuple[AccountEntry, ...]) -> list[int]:
-    targets: dict[RowKey, int] = {}
+def _with_targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list[RowEntry]:
+    entries: list[RowEntry] = []
     for account in accounts:
         own = [row for row in rows if row.key.cluster == account.cluster]
-        parts = [
-            Part(
-                allocated=row.allocated.amount(resource),
-                floor=row.floor.amount(resource),
-                maximum=row.maximum.amount(resource) if row.maximum is not None else None,
-                unit=row.unit.amount(resource),
-            )
-            for row in own
-        ]
-        targets |= dict(zip((row.key for row in own), divided(account.target, parts), strict=True))
-    return [targets[row.key] for row in rows]
+        parts = [Part(allocated=row.allocated, floor=row.floor, most=row.most, unit=row.unit) for row in own]
+        targets = divided(account.target, parts)
+        entries += [replace(row, target=target) for row, target in zip(own, targets, strict=True)]
+    return entries
 
 
-def _guarded(
-    inputs: NodeInputs, row: Row, resource: ResourceName, size: int, age: float | None
-) -> tuple[int, tuple[str, ...]]:
-    """The size after age, switch and floor, and why it is not the one that sharing gave."""
-    policy = inputs.publishing
-    switch = inputs.accounts.get(row.key.cluster, AccountPolicy()).switch
-    newest, floor = row.newest(resource), row.floor.amount(resource)
-    reasons: list[str] = []
-    if newest is None:
-        newest = row.belief(resource)
-    if age is None:
-        size, reasons = newest, ["the node was never measured: nothing changes"]
-    elif age >= policy.withdraw_after_seconds:
-        size, reasons = 0, [f"the node's sample is {age:.0f} s old: it drains"]
-    elif switch is SwitchState.DRAIN:
-        size, reasons = 0, ["switched to drain"]
-    elif size > newest and (why := _no_growth(inputs, row, age, switch)):
-        size, reasons = newest, [why]
-    if size < floor:
-        size = floor
-        reasons.append("raised to the floor")
-    return size, tuple(reasons)
+def _with_sizes(rows: Sequence[RowEntry], batch: int, awaited: Sequence[RowKey]) -> tuple[RowEntry, ...]:
+    """Growth above what is believed already, and above floors, comes out of what nobody may believe to have."""
+    wanted = [row.target if row.most is None else min(row.target, row.most) for row in rows]
+    newest = [row.newest for row in rows]
+    kept = [max(row.belief, row.floor) for row in rows]
+    unknown = awaited or any(row.in_force is None and row.state is NodeState.RUNNING for row in rows)
+    allowed = grown(wanted, newest, kept, [row.unit for row in rows], -1 if unknown else batch - sum(kept))
+    return tuple(_with_size(row, want, size) for row, want, size in zip(rows, wanted, allowed, strict=True))
 
 
-def _no_growth(inputs: NodeInputs, row: Row, age: float, switch: SwitchState) -> str:
-    limit = inputs.publishing.degrade_after_seconds
-    if switch is SwitchState.HOLD:
-        return "switched to hold: no growth"
-    if age >= limit:
-        return f"the node's sample is {age:.0f} s old: no growth"
-    if (report_age := inputs.now - row.measured_at) >= limit:
-        return f"the framework's report is {report_age:.0f} s old: no growth"
-    return ""
+def _with_size(row: RowEntry, wanted: int, allowed: int) -> RowEntry:
+    reasons = row.reasons
+    if allowed < wanted:
+        reasons = (*reasons, "grows only out of what no other account may still believe it has")
+    if allowed < row.floor:
+        reasons = (*reasons, "raised to the floor")
+    return replace(row, size=max(allowed, row.floor), waits=allowed < wanted, reasons=reasons)

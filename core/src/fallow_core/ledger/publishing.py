@@ -10,7 +10,8 @@ A shrink beyond the band is due at once, a growth after it has held for a while:
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger, RowEntry
 from fallow_core.ledger.rows import Row, RowKey
@@ -69,41 +70,40 @@ def due_rows(
     holds: Holds,
     policy: PublishingPolicy,
     now: float,
-    offer_lasts_seconds: dict[str, int | None],
+    offer_lasts_seconds: Mapping[str, int | None],
 ) -> list[Due]:
     """The rows that are due, the largest size first. `holds` remembers growth and is brought up to date."""
     by_key = {row.key: row for row in rows}
     due = []
-    for cpu, memory in zip(ledger.cpu.rows, ledger.memory.rows, strict=True):
-        row = by_key[cpu.key]
+    for entries in zip(ledger.cpu.rows, ledger.memory.rows, strict=True):
+        row = by_key[entries[0].key]
         decisions = [
             _decide(entry, ledger.of(name), _held(holds, entry, name, now, policy), policy)
-            for entry, name in zip((cpu, memory), RESOURCE_NAMES, strict=True)
+            for entry, name in zip(entries, RESOURCE_NAMES, strict=True)
         ]
-        if row.state is not NodeState.RUNNING or None in (cpu.newest, memory.newest):
-            continue
-        found = _row_due(row, decisions, policy, now, offer_lasts_seconds.get(row.key.cluster))
-        if found is not None:
-            due.append(found)
+        if row.state is NodeState.RUNNING and row.in_force is not None:
+            found = _row_due(row, decisions, policy, now, offer_lasts_seconds.get(row.key.cluster))
+            due += [] if found is None else [found]
     return sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
 
 
-def _held(holds: Holds, entry: RowEntry, resource: ResourceName, now: float, policy: PublishingPolicy) -> int | None:
+def _held(holds: Holds, entry: RowEntry, resource: ResourceName, now: float, policy: PublishingPolicy) -> int:
     hold = holds.setdefault((entry.key, resource), GrowthHold(since=now))
-    return hold.push(now, entry.size, policy.growth_hold_seconds)
+    return hold.push(now, entry.size, policy.growth_hold_seconds) or 0
 
 
-def _decide(entry: RowEntry, ledger: ResourceLedger, held: int | None, policy: PublishingPolicy) -> DueResource:
-    if entry.newest is None:
-        return DueResource(wanted=entry.size)
-    wanted = entry.size if entry.size < entry.newest else max(entry.newest, entry.floor, held or 0)
+def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, policy: PublishingPolicy) -> DueResource:
+    wanted = entry.size if entry.size < entry.newest else max(entry.newest, entry.floor, held)
     change = abs(wanted - entry.newest)
+    shrinks = wanted < entry.newest
     if change < entry.unit:
         return DueResource(wanted=entry.newest)
-    if wanted < entry.newest and ledger.overcommitted:
+    if shrinks and ledger.overcommitted:
         return DueResource(wanted=wanted, why="schedulers may promise more than there is", urgent=True)
-    if wanted < entry.newest and ledger.someone_waits:
+    if shrinks and ledger.someone_waits:
         return DueResource(wanted=wanted, why="another account waits for it")
+    if entry.newest < entry.floor:
+        return DueResource(wanted=wanted, why="it is below the floor")
     if change * 100 > entry.newest * policy.band_percent:
         return DueResource(wanted=wanted, why="it differs by more than the band")
     return DueResource(wanted=entry.newest)
@@ -118,13 +118,16 @@ def _row_due(
     size = Resources(*(d.wanted for d in decisions))
     if not reasons and row.resend and size != row.in_force:
         reasons = ["the newest size did not arrive, or somebody else changed it"]
+    taken: set[Resources | None] = set()
+    if row.in_flight:
+        # A report of an older size, or of the one in force before, must not be taken for a confirmation of this one.
+        taken = {row.in_force, *(sent.size for sent in row.in_flight[:-1])}
     if not reasons and _runs_out(row, now, lasts_seconds):
-        size = _one_unit_off(size, row)
+        taken.add(size)
         reasons = ["the offer is about to run out"]
     if not reasons:
         return None
-    if row.in_flight and size == row.in_force:
-        size = _one_unit_off(size, row)  # or a report of the old size would be taken for a confirmation
+    size = _moved(size, row, taken)
     return Due(key=row.key, size=size, urgent=any(d.urgent for d in decisions), why="; ".join(reasons))
 
 
@@ -134,8 +137,11 @@ def _runs_out(row: Row, now: float, lasts_seconds: int | None) -> bool:
     return now - row.refreshed_at >= lasts_seconds * RENEW_SHARE
 
 
-def _one_unit_off(size: Resources, row: Row) -> Resources:
-    """One unit of memory less, or more where less would be below the floor."""
-    unit = row.unit.memory_bytes
-    less = size.memory_bytes - unit
-    return Resources(size.cpu_milli, less if less >= row.floor.memory_bytes else size.memory_bytes + unit)
+def _moved(size: Resources, row: Row, taken: set[Resources | None]) -> Resources:
+    """The next smaller size in units of memory that is not taken; the next larger one where that is below the floor."""
+    step = -row.unit.memory_bytes
+    while size in taken:
+        if size.memory_bytes + step < row.floor.memory_bytes:
+            step = row.unit.memory_bytes
+        size = replace(size, memory_bytes=size.memory_bytes + step)
+    return size

@@ -6,12 +6,12 @@ The belief of a row is the most that the framework's scheduler may still promise
 
 A size is in flight from the moment it is sent. It leaves flight
 
-- answered: with the first report, asked for after the answer, that shows the newest answered size in force; or, if a
-  report shows another size `in_flight_seconds` after the answer, because somebody else changed it;
-- unanswered: `in_flight_seconds` after its call ended, since it may be carried out until then;
-- in any case when the framework says that the node is gone.
+- answered: with the first report, asked for after the answer, that shows the newest answered size in force or the node
+  gone; or with any report asked for `in_flight_seconds` after the answer: somebody else changed it;
+- unanswered: with the first report asked for `in_flight_seconds` after its call ended: it may be carried out until
+  then, and without a report nobody knows whether it was.
 
-All functions return a new row; times are monotonic seconds.
+On a node that is gone only what is allocated counts. All functions return a new row; times are monotonic seconds.
 """
 
 from collections.abc import Iterable
@@ -33,12 +33,16 @@ class RowKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A size in flight. `answered_at`: the framework took it; `ended_at`: its call ended without an answer."""
+    """A size in flight. `ended_at`: when its call ended. `answered`: the framework took it; else nobody knows."""
 
     size: Resources
     sent_at: float
-    answered_at: float | None = None
     ended_at: float | None = None
+    answered: bool = False
+
+    def over(self, time: float) -> bool:
+        """Whether its call had ended before then."""
+        return self.ended_at is not None and self.ended_at < time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +58,10 @@ class Row:
     state: NodeState
     unit: Resources
     floor: Resources
-    maximum: Resources | None
     allocated: Resources
-    in_force: Resources | None
     measured_at: float
+    in_force: Resources | None = None
+    maximum: Resources | None = None
     started_at: float | None = None
     in_flight: tuple[Sent, ...] = ()
     resend: bool = False
@@ -68,9 +72,10 @@ class Row:
 
     def belief(self, resource: ResourceName) -> int:
         """The most that the framework's scheduler may promise of one resource."""
-        sizes = [self.allocated, *(sent.size for sent in self.in_flight)]
-        if self.in_force is not None:
-            sizes.append(self.in_force)
+        sizes = [self.allocated]
+        if self.state is not NodeState.GONE:
+            sizes += [sent.size for sent in self.in_flight]
+            sizes += [self.in_force] if self.in_force is not None else []
         return max(size.amount(resource) for size in sizes)
 
     def newest(self, resource: ResourceName) -> int | None:
@@ -84,54 +89,56 @@ def observed(row: Row | None, key: RowKey, report: ReportRow, now: float, in_fli
     asked_at = now - report.age_seconds
     if row is not None and asked_at < row.measured_at:
         return row
-    before = row.in_force if row is not None else None
-    seen = Row(
-        key=key,
+    if row is None:
+        row = Row(
+            key=key,
+            state=report.state,
+            unit=report.unit,
+            floor=report.floor,
+            allocated=report.allocated,
+            measured_at=asked_at,
+        )
+    gone = report.state is NodeState.GONE
+    in_force = ZERO if gone else report.in_force
+    seen = replace(
+        row,
         state=report.state,
         unit=report.unit,
-        floor=report.floor,
-        maximum=report.maximum,
+        floor=ZERO if gone else report.floor,
+        maximum=ZERO if gone else report.maximum,
         allocated=report.allocated,
-        in_force=report.in_force if report.in_force is not None else before,
         measured_at=asked_at,
+        in_force=row.in_force if in_force is None else in_force,
         started_at=None if report.started_age_seconds is None else now - report.started_age_seconds,
     )
-    if report.state is NodeState.GONE:
-        return replace(seen, in_force=ZERO)
-    if row is None:
-        return seen
-    seen = replace(
-        seen,
-        in_flight=row.in_flight,
-        resend=row.resend,
-        foreign=row.foreign,
-        refreshed_at=row.refreshed_at,
-        refusal=row.refusal,
-        refused_at=row.refused_at,
+    return seen if in_force is None else _settled(seen, row.in_force, in_force, in_flight_seconds)
+
+
+def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_seconds: float) -> Row:
+    """The row without the sizes in flight that a report settles; says whether somebody else was at work.
+
+    `before` and `in_force`: what was in force by the report before and by this one.
+    """
+    gone = row.state is NodeState.GONE
+    newest = next((s for s in reversed(row.in_flight) if s.answered), None)
+    arrived = newest is not None and newest.over(row.measured_at) and (gone or newest.size == in_force)
+    kept = tuple(
+        s for s in row.in_flight if not (s.answered and arrived) and not s.over(row.measured_at - in_flight_seconds)
     )
-    if not seen.in_flight and before is not None and seen.in_force != before:
-        return replace(seen, resend=True, foreign=seen.in_force)
-    return _confirmed(seen, report.in_force, in_flight_seconds)
-
-
-def _confirmed(row: Row, in_force: Resources | None, in_flight_seconds: float) -> Row:
-    newest = next((sent for sent in reversed(row.in_flight) if sent.answered_at is not None), None)
-    if newest is None or newest.answered_at is None or row.measured_at <= newest.answered_at or in_force is None:
-        return row
-    unanswered = tuple(sent for sent in row.in_flight if sent.answered_at is None)
-    if in_force == newest.size:
-        return replace(row, in_flight=unanswered, foreign=None)
-    if row.measured_at <= newest.answered_at + in_flight_seconds:
-        return row
-    if any(sent.size == in_force for sent in unanswered):
-        return replace(row, in_flight=unanswered)
-    return replace(row, in_flight=unanswered, resend=True, foreign=in_force)
+    if gone or arrived:
+        return replace(row, in_flight=kept, foreign=None)
+    lost = newest is not None and newest not in kept
+    ours = any(s.size == in_force for s in row.in_flight)
+    if not ours and before is not None and (lost or before != in_force):
+        return replace(row, in_flight=kept, resend=True, foreign=in_force, refusal="", refused_at=None)
+    return replace(row, in_flight=kept)
 
 
 def expired(row: Row, now: float, in_flight_seconds: float) -> Row:
-    """The row without the unanswered sizes that can no longer be carried out."""
-    kept = tuple(s for s in row.in_flight if s.ended_at is None or now < s.ended_at + in_flight_seconds)
-    return row if len(kept) == len(row.in_flight) else replace(row, in_flight=kept)
+    """The row of a node that is gone without the sizes that can no longer be carried out: no report may tell of it."""
+    if row.state is not NodeState.GONE:
+        return row
+    return replace(row, in_flight=tuple(s for s in row.in_flight if not s.over(now - in_flight_seconds)))
 
 
 def sent(row: Row, size: Resources, now: float) -> Row:
@@ -141,7 +148,7 @@ def sent(row: Row, size: Resources, now: float) -> Row:
 
 def answered(row: Row, sent_at: float, size: Resources, now: float) -> Row:
     """The row after the framework took the size sent then, as `size`."""
-    taken = (replace(s, size=size, answered_at=now) if s.sent_at == sent_at else s for s in row.in_flight)
+    taken = (replace(s, size=size, ended_at=now, answered=True) if s.sent_at == sent_at else s for s in row.in_flight)
     return replace(row, in_flight=tuple(taken), refreshed_at=now, refusal="", refused_at=None)
 
 
@@ -152,8 +159,13 @@ def refused(row: Row, sent_at: float, reason: str, now: float) -> Row:
 
 
 def unanswered(row: Row, sent_at: float, now: float) -> Row:
-    """The row after the call of the size sent then ended without an answer: it may still be carried out."""
-    ended = (replace(s, ended_at=now) if s.sent_at == sent_at else s for s in row.in_flight)
+    """The row after the call of the size sent then ended without an answer: it may still be carried out.
+
+    An earlier unanswered one of the same size says nothing more.
+    """
+    sizes = [s.size for s in row.in_flight if s.sent_at == sent_at]
+    kept = (s for s in row.in_flight if s.answered or s.ended_at is None or s.size not in sizes)
+    ended = (replace(s, ended_at=now) if s.sent_at == sent_at else s for s in kept)
     return replace(row, in_flight=tuple(ended), resend=True)
 
 

@@ -1,0 +1,260 @@
+from dataclasses import replace
+
+import pytest
+
+from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
+from fallow_core.ledger.publishing import Due, GrowthHold, Holds, due_rows
+from fallow_core.ledger.rows import Row, RowKey, answered, observed, refused, sent, unanswered
+from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, PublishingPolicy, ResourcePolicy
+from fallow_core.model.sample import NodeSample, Usage
+from fallow_hookspecs import NodeState, ReportRow, Resources
+
+A, B = (RowKey("node", f"yarn/{name}", f"nm-{name}:1") for name in "ab")
+POLICY = PublishingPolicy()
+WHOLE_NODE = NodePolicy(cpu=ResourcePolicy(watermark_percent=100), memory=ResourcePolicy(watermark_percent=100))
+
+
+def size(amount: int) -> Resources:
+    return Resources(amount, amount)
+
+
+def row(key: RowKey, in_force: Resources | None, *, allocated: int = 0, floor: int = 0, unit: int = 1) -> Row:
+    """A row that was just reported."""
+    return Row(
+        key=key,
+        state=NodeState.RUNNING,
+        unit=size(unit),
+        floor=size(floor),
+        allocated=size(allocated),
+        measured_at=0,
+        in_force=in_force,
+    )
+
+
+def changed(before: Row, now: float, in_force: int, *, state: NodeState = NodeState.RUNNING) -> Row:
+    """The row after a report."""
+    report = ReportRow(
+        node=before.key.node,
+        framework_node=before.key.framework_node,
+        age_seconds=0,
+        state=state,
+        allocated=before.allocated,
+        in_force=size(in_force),
+        unit=before.unit,
+        floor=before.floor,
+    )
+    return observed(before, before.key, report, now, POLICY.in_flight_seconds)
+
+
+class Publisher:
+    """Says what is due on a node whose batch capacity is given, and keeps the growth holds between the rounds."""
+
+    def __init__(self, *, lasts: int | None = None, limits: dict[str, int] | None = None) -> None:
+        self.holds: Holds = {}
+        self.lasts = lasts
+        self.accounts = {
+            cluster: AccountPolicy(cpu_limit=Limit(amount=limit), memory_limit=Limit(amount=limit))
+            for cluster, limit in (limits or {}).items()
+        }
+
+    def due(self, now: float, batch: Resources, *rows: Row) -> list[Due]:
+        fresh = tuple(replace(row, measured_at=max(row.measured_at, now)) for row in rows)
+        cpu, memory = (
+            Usage(measured_at=now, capacity=amount, used=0, batch_used=0)
+            for amount in (batch.cpu_milli, batch.memory_bytes)
+        )
+        inputs = NodeInputs(
+            node="node",
+            now=now,
+            sample=NodeSample(cpu=cpu, memory=memory),
+            rows=fresh,
+            accounts=self.accounts,
+            policy=WHOLE_NODE,
+            publishing=POLICY,
+        )
+        lasts = dict.fromkeys((A.cluster, B.cluster), self.lasts)
+        return due_rows(node_ledger(inputs), fresh, self.holds, POLICY, now, lasts)
+
+    def sizes(self, now: float, batch: int, *rows: Row) -> list[int]:
+        return [d.size.memory_bytes for d in self.due(now, size(batch), *rows)]
+
+
+# Down fast
+
+
+def test_a_fall_below_what_is_believed_is_due_at_once_however_small() -> None:
+    (due,) = Publisher().due(0, size(91), row(A, size(100)))
+    assert (due.size, due.urgent) == (size(91), True)
+    assert "may promise more than there is" in due.why
+
+
+def test_a_fall_of_capacity_that_one_account_holds_alone_is_due_at_once() -> None:
+    everything = row(A, size(40_000), allocated=40_000)
+    nothing = row(B, size(0))
+    assert Publisher().due(0, size(10_000), everything, nothing)[0].size == size(10_000)
+
+
+def test_a_fall_that_endangers_nobody_is_due_beyond_the_band_only() -> None:
+    publisher = Publisher(limits={A.cluster: 90})
+    assert publisher.due(0, size(200), row(A, size(100))) == []
+    publisher = Publisher(limits={A.cluster: 89})
+    (due,) = publisher.due(0, size(200), row(A, size(100)))
+    assert (due.size, due.urgent) == (size(89), False)
+
+
+def test_a_fall_of_one_unit_is_due_while_another_account_waits() -> None:
+    idle, full = row(A, size(51), allocated=40), row(B, size(48), allocated=48)
+    (due,) = Publisher().due(0, size(100), idle, full)
+    assert (due.key, due.size, due.urgent) == (A, size(50), False)
+    assert "another account waits for it" in due.why
+
+
+def test_a_fall_by_less_than_a_unit_is_not_due() -> None:
+    assert Publisher().due(0, size(9_500), row(A, size(10_000), unit=1_000)) != []
+    assert Publisher().due(0, size(9_500), row(A, size(9_200), unit=1_000)) == []
+
+
+# Up slowly
+
+
+def test_growth_waits_until_it_has_held_for_a_minute() -> None:
+    publisher = Publisher()
+    assert [publisher.sizes(now, 20, row(A, size(10))) for now in (0, 30, 59, 60)] == [[], [], [], [20]]
+
+
+def test_growth_goes_to_the_smallest_size_of_the_last_minute() -> None:
+    publisher = Publisher()
+    wanted = {0: 20, 30: 15, 60: 20, 90: 20, 91: 20}
+    assert [publisher.sizes(now, batch, row(A, size(10))) for now, batch in wanted.items()] == [
+        [],
+        [],
+        [15],
+        [15],
+        [20],
+    ]
+
+
+def test_after_a_fall_within_the_band_the_rise_may_wait() -> None:
+    publisher = Publisher()
+    assert publisher.sizes(0, 91, row(A, size(100))) == [91]
+    assert [publisher.sizes(now, 99, row(A, size(91))) for now in (1, 61, 1_000)] == [[], [], []]
+
+
+def test_one_resource_falls_at_once_while_the_growth_of_the_other_waits_at_its_size_in_force() -> None:
+    publisher = Publisher()
+    before = row(A, Resources(4, 8))
+    assert [d.size for d in publisher.due(10, Resources(8, 4), before)] == [Resources(4, 4)]
+    assert [d.size for d in publisher.due(70, Resources(8, 4), row(A, Resources(4, 4)))] == [Resources(8, 4)]
+
+
+def test_zero_to_zero_is_no_change_and_zero_to_something_is_exactly_one() -> None:
+    publisher = Publisher()
+    nothing = row(A, size(0))
+    assert [publisher.sizes(now, 0, nothing) for now in (0, 60, 120)] == [[], [], []]
+    assert [publisher.sizes(now, 4_000, nothing) for now in (130, 180, 181)] == [[], [], [4_000]]
+    assert [publisher.sizes(now, 4_000, sent(nothing, size(4_000), 181)) for now in (182, 400)] == [[], []]
+
+
+def test_a_hold_remembers_the_smallest_of_its_time_and_nothing_before_it() -> None:
+    hold = GrowthHold(since=0)
+    pushed = [(0, 5), (20, 9), (60, 7), (61, 8), (121, 9), (200, 3), (201, 9)]
+    assert [hold.push(now, amount, 60) for now, amount in pushed] == [None, None, 5, 7, 8, 3, 3]
+
+
+# What is sent again, and what is not
+
+
+def test_what_is_in_flight_is_not_sent_again_merely_because_it_is_unconfirmed() -> None:
+    waiting = answered(sent(row(A, size(100)), size(80), 0), 0, size(80), 1)
+    assert Publisher().due(50, size(80), waiting) == []
+
+
+def test_what_was_not_answered_is_sent_again() -> None:
+    lost = unanswered(sent(row(A, size(100)), size(80), 0), 0, 1)
+    (due,) = Publisher().due(2, size(80), lost)
+    assert (due.size, due.why) == (size(80), "the newest size did not arrive, or somebody else changed it")
+    assert Publisher().due(2, size(80), replace(lost, in_force=size(80))) == [], "it arrived after all"
+
+
+def test_a_daemon_that_registers_its_own_size_is_corrected_at_once() -> None:
+    publisher = Publisher()
+    before = row(A, size(20))
+    assert [publisher.due(now, size(20), before) for now in (0, 60)] == [[], []]
+    assert publisher.sizes(61, 20, changed(before, 61, 1)) == [20]
+    in_flight = answered(sent(before, size(15), 58), 58, size(15), 59)
+    assert publisher.sizes(62, 15, changed(in_flight, 62, 1)) == [15]
+
+
+def test_a_refused_size_is_not_asked_for_again_at_once() -> None:
+    before = refused(sent(row(A, size(100)), size(80), 0), 0, "unknown node", 1)
+    assert [Publisher().sizes(now, 80, before) for now in (2, 60, 61)] == [[], [], [80]]
+
+
+def test_a_refusal_is_over_when_the_node_shows_another_size() -> None:
+    before = refused(sent(row(A, size(100)), size(80), 0), 0, "unknown node", 1)
+    assert Publisher().sizes(10, 80, changed(before, 10, 120)) == [80]
+
+
+@pytest.mark.parametrize("state", [NodeState.NEW, NodeState.UNHEALTHY, NodeState.DRAINING, NodeState.GONE])
+def test_only_a_node_that_runs_is_sent_a_size(state: NodeState) -> None:
+    assert Publisher().due(1, size(5), changed(row(A, size(10)), 1, 10, state=state)) == []
+
+
+def test_nothing_is_sent_while_the_size_in_force_is_not_known() -> None:
+    assert Publisher().due(0, size(5), row(A, None, allocated=10)) == []
+
+
+# Sizes that could be mistaken
+
+
+def test_a_size_that_a_report_could_show_already_is_moved_by_one_unit_of_memory() -> None:
+    grew = sent(row(A, size(50)), size(80), 0)
+    assert [d.size for d in Publisher().due(1, size(50), grew)] == [Resources(50, 49)]
+
+
+def test_a_moved_size_is_never_below_the_floor() -> None:
+    grew = sent(row(A, size(50), floor=50), size(80), 0)
+    assert [d.size for d in Publisher().due(1, size(50), grew)] == [Resources(50, 51)]
+
+
+def test_a_size_that_an_older_one_in_flight_has_is_moved_too() -> None:
+    twice = sent(sent(row(A, size(50)), size(40), 0), size(80), 1)
+    assert [d.size for d in Publisher().due(2, size(40), twice)] == [Resources(40, 39)]
+
+
+def test_a_size_equal_to_the_one_in_force_is_sent_as_it_is_when_nothing_else_is_in_flight() -> None:
+    assert Publisher().sizes(0, 40, row(A, size(50))) == [40]
+
+
+# Offers that run out
+
+
+@pytest.mark.parametrize(("in_force", "floor", "renewed"), [(50, 0, 49), (50, 50, 51)])
+def test_an_offer_is_renewed_changed_by_one_unit_before_it_runs_out(in_force: int, floor: int, renewed: int) -> None:
+    publisher = Publisher(lasts=1_000)
+    old = replace(row(A, size(in_force), floor=floor), refreshed_at=100)
+    assert publisher.due(899, size(50), old) == []
+    (due,) = publisher.due(900, size(50), old)
+    assert (due.size, due.why) == (Resources(in_force, renewed), "the offer is about to run out")
+
+
+def test_a_renewed_offer_lasts_again() -> None:
+    old = replace(row(A, size(50)), refreshed_at=100)
+    renewed = answered(sent(old, Resources(50, 49), 900), 900, Resources(50, 49), 901)
+    assert [len(Publisher(lasts=1_000).due(now, size(50), renewed)) for now in (902, 1_700, 1_701)] == [0, 0, 1]
+
+
+def test_an_offer_that_does_not_run_out_is_not_renewed() -> None:
+    assert Publisher().due(10**9, size(50), replace(row(A, size(50)), refreshed_at=0)) == []
+
+
+# Floors, order
+
+
+def test_a_row_below_its_floor_is_raised_at_once_and_within_the_band() -> None:
+    assert Publisher().sizes(0, 100, row(A, size(48), floor=50)) == [50]
+
+
+def test_the_largest_size_goes_first() -> None:
+    small, large = row(A, size(100), allocated=20), row(B, size(100), allocated=60)
+    assert [d.key for d in Publisher().due(0, size(90), small, large)] == [B, A]
