@@ -14,7 +14,10 @@ class StrategyMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEvictPolicy:
-    """When memory in use reaches `mark_percent` of the node, tasks are ended until it would be `lower_percent`."""
+    """When memory in use reaches `mark_percent` of the node, tasks are ended until it would be `lower_percent`.
+
+    `cool_down_seconds`: before it asks again, beyond what is ending by then.
+    """
 
     mode: StrategyMode = StrategyMode.OBSERVE
     mark_percent: int = 90
@@ -24,24 +27,30 @@ class MemoryEvictPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuEvictPolicy:
-    """When batch gets less than `satisfaction_percent` of the CPU it requested while it uses more than
-    `usage_percent` of what it is allowed, for `window_seconds`, tasks are ended until the rest is satisfied.
+    """When batch may use less than `satisfaction_percent` of the CPU it requested while it uses more than
+    `usage_percent` of what it may, for `window_seconds` and in at least `samples` readings, tasks are ended until the
+    rest would have `until_percent` of its requests.
 
     `slow_is_fine`: batch may be slow for as long as it takes.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
     satisfaction_percent: int = 60
+    until_percent: int = 70
     usage_percent: int = 80
     window_seconds: float = 60.0
+    samples: int = 6
     cool_down_seconds: float = 20.0
     slow_is_fine: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdraftEvictPolicy:
-    """When allocations are above batch capacity for `after_seconds`, and the framework cannot take back or did not,
-    tasks are ended by request until the rest fits.
+    """When memory allocations are above batch capacity for `after_seconds`, and the framework cannot take back or did
+    not, tasks are ended by request until the rest fits.
+
+    `cool_down_seconds`: between two needs of one account; for as long an ending that is over still counts as being
+    freed, since the framework's next report may not show it yet.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -51,21 +60,31 @@ class OverdraftEvictPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingPolicy:
-    """How tasks are ended. `grace_seconds`: for a task that wants none of its own. `margin_seconds`: how long after
-    the grace a release may take to be seen. `budget`: endings that an application gets in `budget_seconds` before it
-    is spared as long as others suffice.
+    """How tasks are ended.
+
+    `grace_seconds`: for a task that wants none of its own. `margin_seconds`: how long after force a release may take to
+    be seen. `repeat_seconds`: after which an order without an answer is given again. `back_off_seconds`: for how long a
+    task that could not be ended is left alone; it doubles with each failure.
+
+    `charge_core_seconds`: what a signal costs the application beyond lost work, since it counts as a failure; as much
+    again for each of its endings in the last `budget_seconds`. `budget`: how many of those it gets before it is spared
+    as long as others suffice.
     """
 
     grace_seconds: float = 30.0
     margin_seconds: float = 10.0
+    repeat_seconds: float = 5.0
+    back_off_seconds: float = 60.0
+    charge_core_seconds: int = 60
     budget: int = 2
     budget_seconds: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QosPolicy:
-    """The policy of a node."""
+    """The policy of a node. A reading older than `stale_seconds` is as good as none."""
 
+    stale_seconds: float = 10.0
     memory_evict: MemoryEvictPolicy = field(default_factory=MemoryEvictPolicy)
     cpu_evict: CpuEvictPolicy = field(default_factory=CpuEvictPolicy)
     overdraft_evict: OverdraftEvictPolicy = field(default_factory=OverdraftEvictPolicy)

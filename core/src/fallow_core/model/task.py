@@ -13,6 +13,13 @@ class TaskKey(NamedTuple):
     task_id: str
 
 
+class ApplicationKey(NamedTuple):
+    """Which application: the cluster (`framework/cluster`), and the framework's id of the application."""
+
+    cluster: str
+    application_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskUsage:
     """What a task was measured to use: milli-cores since the reading before, and private resident bytes."""
@@ -44,6 +51,11 @@ class SeenTask:
     def key(self) -> TaskKey:
         """Its key."""
         return TaskKey(self.cluster, self.task.id)
+
+    @property
+    def application_key(self) -> ApplicationKey:
+        """The key of its application."""
+        return ApplicationKey(self.cluster, self.task.application_id)
 
     @property
     def is_master(self) -> bool:

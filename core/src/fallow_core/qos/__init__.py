@@ -1,5 +1,6 @@
 """QoS decisions on the node: from what was seen to which tasks are to end. Pure functions, one file a strategy.
 
-Each strategy says what has to be freed (`need`), `victims` chooses the tasks with the least harm that suffice, `plan`
-joins the strategies, and `endings` follows each task that was chosen until it is seen gone. No I/O, no clock.
+A strategy (`memory_evict`, `cpu_evict`, `overdraft_evict`) says what has to be freed: a `need`. `victims` chooses the
+tasks with the least harm that suffice, `plan` joins the strategies, and `endings` follows each task that was chosen
+until it is seen gone. No I/O, no clock.
 """

@@ -5,16 +5,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from fallow_core.ledger.node_ledger import NodeLedger
-from fallow_core.model.sample import NodeSample
+from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.task import SeenTask, TaskKey
-from fallow_hookspecs import ResourceName
+from fallow_hookspecs import ResourceName, TaskState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """One node at one moment. `ending` are the tasks that are ending already, by whomever.
+    """One node at one moment.
 
-    `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone.
+    `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone. `ending`: the
+    tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to overdraft, in bytes.
+    An account that is missing there loses nothing: it is adopted, its take-back is under way, its blast radius is used
+    up, or its framework does not honour memory. A reading older than `stale_seconds` is as good as none.
     """
 
     node: str
@@ -24,14 +27,42 @@ class NodeView:
     tasks: tuple[SeenTask, ...]
     tasks_complete: bool
     ending: frozenset[TaskKey] = frozenset()
+    may_pay: Mapping[str, int] = field(default_factory=dict)
+    stale_seconds: float = 10.0
+
+    def measured(self, resource: ResourceName) -> Usage | None:
+        """The use of the node, `None` if it is not known or too old."""
+        usage = self.sample.of(resource)
+        return usage if usage is not None and self._is_fresh(usage.measured_at) else None
+
+    def use(self, task: SeenTask, resource: ResourceName) -> int | None:
+        """The measured use of a task, `None` if it is not known or too old."""
+        usage = task.usage
+        return usage.amount(resource) if usage is not None and self._is_fresh(usage.measured_at) else None
+
+    def being_freed(self, resource: ResourceName) -> int:
+        """The measured use of the tasks that are ending."""
+        return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.ending)
+
+    def living(self) -> tuple[SeenTask, ...]:
+        """The tasks that nobody ends."""
+        return tuple(t for t in self.tasks if t.key not in self.ending and t.task.state is not TaskState.ENDING)
+
+    def cooled_down(self, asked_at: float | None, seconds: float) -> bool:
+        """Whether so much time has passed since then; also if there was no then."""
+        return asked_at is None or self.now - asked_at >= seconds
+
+    def _is_fresh(self, measured_at: float) -> bool:
+        return self.now - measured_at <= self.stale_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """So much of one resource has to be freed: `amount` in its unit, above what is being freed already.
 
-    `counted_by`: what a victim is credited with, its measured use (pressure) or its request (overdraft). `clusters`:
-    the accounts that have to pay, `None` for all. `why` in words, `terms` the arithmetic.
+    `counted_by`: what a victim is credited with, its measured use (pressure) or its request (overdraft). `masters`:
+    application masters may end for it, when nothing else suffices. `clusters`: the accounts that have to pay, `None`
+    for all. `at_most`: no more than this may end. `why` in words, `terms` the arithmetic.
     """
 
     strategy: str
@@ -40,5 +71,7 @@ class Need:
     counted_by: Literal["usage", "request"]
     enforce: bool
     why: str
+    masters: bool = False
     clusters: frozenset[str] | None = None
+    at_most: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,132 @@
+"""What ending a task would cost, in milli-core-seconds: every term, so that the sum can be checked by hand.
+
+    size  = requested CPU + requested memory, 4 GiB counting as one core
+    work  = age × size × the share that no checkpoint or shuffle service keeps
+    total = work × priority × near its end × gang + charge
+
+- priority: 100 %, and 100 % more for each lower level that runs on the node: of applications in the cluster, of tasks
+  in the application. Only the order of priorities means something, not their size.
+- near its end: 100 % ÷ the share of its time that is left, at most 10,000 %. A task that would have ended soon is
+  spared, and frees its resources all the same.
+- gang: members on this node and those elsewhere that would be of no use, ÷ members on this node.
+- charge: a signal counts as a failure of the application; as much again for each of its endings lately.
+
+The oldest age that is known on the node stands in for one that is not: not known is not zero.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fallow_core.model.qos_policy import EndingPolicy
+from fallow_core.model.task import ApplicationKey, SeenTask
+from fallow_hookspecs import Resources, TaskState
+
+MEMORY_BYTES_PER_CORE = 4 << 30
+_LEAST_LEFT_PERMILLE = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harm:
+    """The terms of one task. `work`, `charge` and `total` are milli-core-seconds."""
+
+    age_ms: int
+    size_milli: int
+    lost_permille: int
+    priority_percent: int
+    near_end_percent: int
+    gang_percent: int
+    charge: int
+
+    @property
+    def work(self) -> int:
+        """The work that would be lost."""
+        return self.age_ms * self.size_milli * self.lost_permille // 10**6
+
+    @property
+    def total(self) -> int:
+        """The harm."""
+        return self.work * self.priority_percent * self.near_end_percent * self.gang_percent // 10**6 + self.charge
+
+    @property
+    def arithmetic(self) -> str:
+        """The sum in words, in core-seconds."""
+        return (
+            f"{self.total / 1000:.0f} core-s = {self.age_ms / 1000:.0f} s × {self.size_milli / 1000:g} cores"
+            f" × {self.lost_permille / 10:g} % lost × priority {self.priority_percent} %"
+            f" × near its end {self.near_end_percent} % × gang {self.gang_percent} % + charge {self.charge / 1000:.0f}"
+        )
+
+
+def harms(
+    tasks: Sequence[SeenTask], policy: EndingPolicy, endings_lately: Mapping[ApplicationKey, int]
+) -> Callable[[SeenTask], Harm]:
+    """The function that gives the harm of each of these tasks, which are all that live on the node."""
+    oldest_ms = max((_ms(t.task.age_seconds) for t in tasks if t.task.age_seconds is not None), default=0)
+    applications = _ranks((t.cluster, _application_level(t)) for t in tasks)
+    own = _ranks((t.application_key, (t.task.priority,)) for t in tasks)
+    charge = policy.charge_core_seconds * 1000
+
+    def harm(task: SeenTask) -> Harm:
+        age_ms = _age_ms(task, oldest_ms)
+        rank = applications[task.cluster, _application_level(task)] + own[task.application_key, (task.task.priority,)]
+        return Harm(
+            age_ms=age_ms,
+            size_milli=size_milli(task.requested),
+            lost_permille=1000 - round(task.task.kept_share * 1000),
+            priority_percent=100 * (1 + rank),
+            near_end_percent=100_000 // max(_left_permille(task, age_ms), _LEAST_LEFT_PERMILLE),
+            gang_percent=_gang_percent(task, tasks),
+            charge=charge * (1 + endings_lately.get(task.application_key, 0)),
+        )
+
+    return harm
+
+
+def size_milli(requested: Resources) -> int:
+    """How large a task is, as milli-cores."""
+    return requested.cpu_milli + requested.memory_bytes * 1000 // MEMORY_BYTES_PER_CORE
+
+
+def _application_level(task: SeenTask) -> tuple[int, ...]:
+    """The priority of its application, below all others where the framework itself may end the task at any time."""
+    return not task.task.opportunistic, task.application.priority if task.application is not None else 0
+
+
+def _ranks(levels: Iterable[tuple[Hashable, tuple[int, ...]]]) -> dict[tuple[Hashable, tuple[int, ...]], int]:
+    """For each level of each group, how many lower ones there are in its group."""
+    groups: defaultdict[Hashable, set[tuple[int, ...]]] = defaultdict(set)
+    for group, level in levels:
+        groups[group].add(level)
+    return {(group, level): rank for group, own in groups.items() for rank, level in enumerate(sorted(own))}
+
+
+def _ms(seconds: float) -> int:
+    return max(round(seconds * 1000), 0)
+
+
+def _age_ms(task: SeenTask, oldest_ms: int) -> int:
+    if task.task.age_seconds is not None:
+        return _ms(task.task.age_seconds)
+    return 0 if task.task.state is TaskState.STARTING else oldest_ms
+
+
+def _left_permille(task: SeenTask, age_ms: int) -> int:
+    """How much of its time is left: by its expected end, else by its progress, else by that of its application."""
+    if task.task.ends_in_seconds is not None:
+        left_ms = _ms(task.task.ends_in_seconds)
+        return left_ms * 1000 // max(age_ms + left_ms, 1)
+    progress = task.task.progress
+    if progress is None and task.application is not None:
+        progress = task.application.progress
+    return 1000 if progress is None else 1000 - round(progress * 1000)
+
+
+def _gang_percent(task: SeenTask, tasks: Sequence[SeenTask]) -> int:
+    gang = task.task.gang
+    if gang is None:
+        return 100
+    here = sum(t.cluster == task.cluster and t.task.gang is not None and t.task.gang.id == gang.id for t in tasks)
+    elsewhere = max(gang.members - here, 0)
+    useless = elsewhere if elsewhere < gang.minimum else 0
+    return 100 * (here + useless) // here

@@ -1,0 +1,149 @@
+"""Whom to end: of the tasks that may end for a need, the set with the least harm that frees enough.
+
+Masters only when nothing else suffices; applications that were hit often only when no others do; then the least harm
+(`harm`), and with equal harm the newest. Gangs end whole or not at all. A task whose use is not known is credited with
+nothing, so it never ends for pressure. Nobody ends who is redundant.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fallow_core.model.qos_policy import EndingPolicy
+from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
+from fallow_core.qos.harm import Harm, harms
+from fallow_core.qos.least_harm import Cost, Unit, cheapest, cost
+from fallow_core.qos.need import Need, NodeView
+
+RUNNERS_UP = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """What became of earlier endings: how many each application had lately, and which tasks could not be ended."""
+
+    endings_lately: Mapping[ApplicationKey, int] = field(default_factory=dict)
+    failed: frozenset[TaskKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A task that may end, what that would free (0 where its use is not known) and what it would cost.
+
+    `budget`: how many more endings its application had.
+    """
+
+    task: SeenTask
+    freed: int
+    harm: Harm
+    budget: int
+
+    @property
+    def arithmetic(self) -> str:
+        """Why it was chosen, or was not, in numbers."""
+        master = " (master)" if self.task.is_master else ""
+        return f"{self.task.task.id}{master}: frees {self.freed}, budget {self.budget}, {self.harm.arithmetic}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Who is to end for a need. `runners_up`: the next best, in order. `barred`: who may not end, and why.
+
+    `freed` by all victims; `shortfall` is what is missing even so.
+    """
+
+    need: Need
+    victims: tuple[Candidate, ...]
+    runners_up: tuple[Candidate, ...]
+    barred: Mapping[TaskKey, str]
+    freed: int
+    shortfall: int
+
+    @property
+    def arithmetic(self) -> tuple[str, ...]:
+        """The choice, line by line."""
+        terms = ", ".join(f"{name} {value:g}" for name, value in self.need.terms.items())
+        return (
+            f"{self.need.strategy}: {self.need.why}; to be freed: {self.need.amount} of {self.need.resource} ({terms})",
+            *(f"ends {candidate.arithmetic}" for candidate in self.victims),
+            *(f"spares {candidate.arithmetic}" for candidate in self.runners_up),
+            f"freed {self.freed} by {self.need.counted_by}, short of {self.shortfall}",
+        )
+
+
+def choose(need: Need, view: NodeView, policy: EndingPolicy, past: Past) -> Choice:
+    """Choose who ends for a need. `Choice.shortfall` says what even all together do not free."""
+    living = view.living()
+    barred = _barred(living, need, past)
+    harm = harms(living, policy, past.endings_lately)
+    groups: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    for task in sorted(living, key=lambda task: task.key):
+        if task.key not in barred:
+            budget = max(policy.budget - past.endings_lately.get(task.application_key, 0), 0)
+            candidate = Candidate(task=task, freed=_freed(task, need, view), harm=harm(task), budget=budget)
+            groups[_group(task)].append(candidate)
+    units = {name: _unit(name, own) for name, own in groups.items()}
+    budgets = {unit.application: groups[name][0].budget for name, unit in units.items()}
+    chosen = cheapest((unit for unit in units.values() if _fits(need, unit.freed)), need.amount, budgets)
+    while not _fits(need, sum(unit.freed for unit in chosen)):
+        chosen = chosen[:-1]
+    victims = [candidate for unit in chosen for candidate in groups[unit.name]]
+    others = sorted((unit for unit in units.values() if unit not in chosen), key=lambda unit: _next(unit, budgets))
+    freed = sum(candidate.freed for candidate in victims)
+    return Choice(
+        need=need,
+        victims=tuple(victims),
+        runners_up=tuple(candidate for unit in others for candidate in groups[unit.name])[:RUNNERS_UP],
+        barred=barred,
+        freed=freed,
+        shortfall=max(need.amount - freed, 0),
+    )
+
+
+def _barred(living: Sequence[SeenTask], need: Need, past: Past) -> dict[TaskKey, str]:
+    barred = {task.key: why for task in living if (why := _why_barred(task, need, past))}
+    torn = {_group(task) for task in living if task.key in barred}
+    return {t.key: "its gang cannot end whole" for t in living if _group(t) in torn} | barred
+
+
+def _why_barred(task: SeenTask, need: Need, past: Past) -> str:
+    if not task.task.may_be_ended:
+        return "its framework says that it may not be ended"
+    if need.clusters is not None and task.cluster not in need.clusters:
+        return "its account does not have to pay"
+    if task.is_master and not need.masters:
+        return "it is a master"
+    return "it could not be ended a short time ago" if task.key in past.failed else ""
+
+
+def _group(task: SeenTask) -> tuple[str, ...]:
+    """What ends whole: its gang, or itself."""
+    gang = task.task.gang
+    return (*task.key, "task") if gang is None else (task.cluster, gang.id, "gang")
+
+
+def _freed(task: SeenTask, need: Need, view: NodeView) -> int:
+    if need.counted_by == "request":
+        return task.requested.amount(need.resource)
+    return view.use(task, need.resource) or 0
+
+
+def _unit(name: tuple[str, ...], candidates: Sequence[Candidate]) -> Unit:
+    return Unit(
+        name=name,
+        application=candidates[0].task.application_key,
+        endings=len(candidates),
+        masters=sum(candidate.task.is_master for candidate in candidates),
+        harm=sum(candidate.harm.total for candidate in candidates),
+        age_ms=sum(candidate.harm.age_ms for candidate in candidates),
+        freed=sum(candidate.freed for candidate in candidates),
+    )
+
+
+def _fits(need: Need, freed: int) -> bool:
+    return need.at_most is None or freed <= need.at_most
+
+
+def _next(unit: Unit, budgets: Mapping[ApplicationKey, int]) -> tuple[bool, Cost, tuple[str, ...]]:
+    """The order of those who were spared: the cheapest first, last those who would free nothing that is known."""
+    return unit.freed == 0, cost([unit], budgets), unit.name

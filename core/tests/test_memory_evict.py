@@ -1,0 +1,81 @@
+from dataclasses import replace
+
+import pytest
+from core.tests.qos_values import GIB, MEMORY_CAPACITY, NOW, key, node_view, seen
+
+from fallow_core.model.qos_policy import MemoryEvictPolicy, StrategyMode
+from fallow_core.model.sample import NodeSample
+from fallow_core.qos.memory_evict import MemoryEvictState, decide
+from fallow_hookspecs import Resources
+
+POLICY = MemoryEvictPolicy(mark_percent=90, lower_percent=85, cool_down_seconds=4)
+FRESH = MemoryEvictState()
+
+
+def test_below_the_mark_nothing_has_to_be_freed() -> None:
+    assert decide(node_view(memory_used=90 * GIB - 1), POLICY, FRESH) == (FRESH, None)
+
+
+def test_at_the_mark_all_above_the_lower_mark_has_to_be_freed() -> None:
+    state, need = decide(node_view(memory_used=90 * GIB), POLICY, FRESH)
+    assert need is not None
+    assert need.amount == 5 * GIB
+    assert (need.resource, need.counted_by, need.masters, need.enforce) == ("memory", "usage", True, False)
+    assert need.terms == {
+        "used": 90 * GIB,
+        "capacity": MEMORY_CAPACITY,
+        "lower": 85 * GIB,
+        "being_freed": 0,
+    }
+    assert state == MemoryEvictState(asked_at=NOW)
+
+
+def test_between_the_marks_it_neither_begins_nor_goes_on() -> None:
+    asked = MemoryEvictState(asked_at=NOW - 3600)
+    assert decide(node_view(memory_used=89 * GIB), POLICY, asked) == (asked, None)
+
+
+def test_what_is_ending_counts_as_being_freed_by_its_measured_use() -> None:
+    tasks = seen("big", use=Resources(0, 3 * GIB)), seen("other", use=Resources(0, GIB))
+    _, need = decide(node_view(*tasks, memory_used=90 * GIB, ending=frozenset({key("big")})), POLICY, FRESH)
+    assert need is not None
+    assert need.amount == 2 * GIB
+
+
+def test_enough_being_freed_asks_for_nothing_and_does_not_start_the_cool_down() -> None:
+    tasks = (seen("big", use=Resources(0, 6 * GIB)),)
+    view = node_view(*tasks, memory_used=91 * GIB, ending=frozenset({key("big")}))
+    assert decide(view, POLICY, FRESH) == (FRESH, None)
+
+
+@pytest.mark.parametrize("use", [None, Resources(0, 6 * GIB)], ids=["unknown", "old"])
+def test_an_ending_task_whose_use_is_not_known_is_credited_with_nothing(use: Resources | None) -> None:
+    ending = seen("gone?", use=use, measured_at=NOW - 60)
+    _, need = decide(node_view(ending, memory_used=90 * GIB, ending=frozenset({key("gone?")})), POLICY, FRESH)
+    assert need is not None
+    assert need.amount == 5 * GIB
+
+
+def test_an_old_reading_or_none_asks_for_nothing_and_forgets_nothing() -> None:
+    asked = MemoryEvictState(asked_at=NOW - 5)
+    old = node_view(memory_used=99 * GIB, sample_age=10.1)
+    assert decide(old, POLICY, asked) == (asked, None)
+    assert decide(replace(old, sample=NodeSample()), POLICY, asked) == (asked, None)
+
+
+def test_after_a_need_it_waits_for_the_cool_down_and_a_shorter_one_counts_at_once() -> None:
+    state, _ = decide(node_view(memory_used=95 * GIB), POLICY, FRESH)
+    soon = node_view(memory_used=95 * GIB, now=NOW + 2)
+    assert decide(soon, POLICY, state) == (state, None)
+    assert decide(soon, replace(POLICY, cool_down_seconds=2), state)[1] is not None
+    assert decide(node_view(memory_used=95 * GIB, now=NOW + 4), POLICY, state)[1] is not None
+
+
+def test_an_incomplete_list_of_tasks_does_not_stop_it() -> None:
+    assert decide(node_view(memory_used=95 * GIB, complete=False), POLICY, FRESH)[1] is not None
+
+
+def test_only_enforce_says_enforce() -> None:
+    _, need = decide(node_view(memory_used=95 * GIB), replace(POLICY, mode=StrategyMode.ENFORCE), FRESH)
+    assert need is not None
+    assert need.enforce

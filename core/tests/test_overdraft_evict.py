@@ -1,0 +1,143 @@
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from core.tests.qos_values import ETL, GIB, NOW, key, node_view, seen
+
+from fallow_core.model.qos_policy import OverdraftEvictPolicy
+from fallow_core.qos.need import Need, NodeView
+from fallow_core.qos.overdraft_evict import OverdraftEvictState, decide
+
+POLICY = OverdraftEvictPolicy(after_seconds=10, cool_down_seconds=20)
+ADHOC = "yarn/adhoc"
+MUCH = {ETL: 1000 * GIB, ADHOC: 1000 * GIB}
+
+
+def over(now: float, *tasks: Any, **more: Any) -> NodeView:
+    """60 GiB can be lent, and etl has 70 GiB allocated."""
+    rows = {ETL: (70 * GIB, 0)}
+    return node_view(*tasks, now=now, **{"memory_batch": 60 * GIB, "rows": rows, "may_pay": MUCH, **more})
+
+
+def asked(
+    views: list[NodeView], policy: OverdraftEvictPolicy = POLICY, state: OverdraftEvictState | None = None
+) -> list[Need | None]:
+    state = state or OverdraftEvictState()
+    needs = []
+    for view in views:
+        state, need = decide(view, policy, state)
+        needs.append(need)
+    return needs
+
+
+def last(views: list[NodeView]) -> Need | None:
+    return asked(views)[-1]
+
+
+def amount(need: Need | None) -> int:
+    assert need is not None
+    return need.amount
+
+
+def test_what_lasts_has_to_be_freed_by_request_by_the_account_that_is_over() -> None:
+    *before, need = asked([over(NOW + n) for n in range(11)])
+    assert before == [None] * 10
+    assert need is not None
+    assert (need.amount, need.at_most, need.clusters) == (10 * GIB, 1000 * GIB, frozenset({ETL}))
+    assert (need.resource, need.counted_by, need.masters) == ("memory", "request", False)
+
+
+def test_an_account_that_fits_for_a_moment_begins_anew() -> None:
+    fits = over(NOW + 5, memory_batch=70 * GIB)
+    views = [over(NOW + n) for n in range(5)] + [fits] + [over(NOW + n) for n in range(6, 17)]
+    assert [need is not None for need in asked(views)] == [False] * 16 + [True]
+
+
+def test_an_account_above_its_target_on_a_node_that_fits_drains_and_ends_nothing() -> None:
+    view = over(NOW, memory_batch=80 * GIB)
+    ledger = view.ledger.memory
+    drained = replace(ledger, accounts=tuple(replace(account, target=60 * GIB) for account in ledger.accounts))
+    views = [
+        replace(over(NOW + n, memory_batch=80 * GIB), ledger=replace(view.ledger, memory=drained)) for n in range(20)
+    ]
+    assert asked(views) == [None] * 20
+
+
+def test_nothing_inside_the_floor_is_over() -> None:
+    assert amount(last([over(NOW + n, rows={ETL: (70 * GIB, 65 * GIB)}) for n in range(11)])) == 5 * GIB
+    assert asked([over(NOW + n, rows={ETL: (70 * GIB, 70 * GIB)}) for n in range(20)]) == [None] * 20
+
+
+def test_it_never_goes_below_the_masters() -> None:
+    masters = seen("am1", memory=64 * GIB, master=True), seen("am2", memory=2 * GIB, master=True)
+    assert amount(last([over(NOW + n, *masters) for n in range(11)])) == 4 * GIB
+
+
+def test_an_account_may_lose_no_more_than_it_may_and_one_that_is_not_named_nothing() -> None:
+    need = last([over(NOW + n, may_pay={ETL: 3 * GIB}) for n in range(11)])
+    assert need is not None
+    assert (need.amount, need.at_most) == (3 * GIB, 3 * GIB)
+    assert asked([over(NOW + n, may_pay={ADHOC: 3 * GIB}) for n in range(20)]) == [None] * 20
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        lambda view: replace(view, ledger=node_view(measured=False, rows={ETL: (70 * GIB, 0)}).ledger),
+        lambda view: replace(view, now=view.now + 10.1),
+        lambda view: replace(view, sample=node_view(measured=False).sample),
+        lambda view: replace(view, tasks_complete=False),
+    ],
+    ids=["no capacity", "old sample", "no sample", "incomplete list"],
+)
+def test_a_lost_input_ends_nothing_and_forgets_nothing(spoilt: Callable[[NodeView], NodeView]) -> None:
+    state = OverdraftEvictState()
+    for n in range(10):
+        state, _ = decide(over(NOW + n), POLICY, state)
+    assert decide(spoilt(over(NOW + 10)), POLICY, state) == (state, None)
+    assert decide(over(NOW + 10), POLICY, state)[1] is not None
+
+
+def test_what_is_ending_counts_as_being_freed_by_its_request() -> None:
+    ending = seen("t", memory=4 * GIB)
+    views = [over(NOW + n, ending, ending=frozenset({key("t")})) for n in range(11)]
+    assert amount(last(views)) == 6 * GIB
+
+
+def test_what_has_just_ended_counts_until_the_next_report_must_show_it() -> None:
+    task = seen("t", memory=10 * GIB)
+    views = [over(NOW + n, task, ending=frozenset({key("t")})) for n in range(11)]
+    views += [over(NOW + n) for n in range(11, 40)]
+    assert [n for n, need in enumerate(asked(views)) if need is not None] == [30]
+
+
+def test_a_task_that_turned_out_not_to_end_counts_no_more() -> None:
+    task = seen("t", memory=10 * GIB)
+    views = [over(NOW + n, task, ending=frozenset({key("t")})) for n in range(11)]
+    assert amount(last([*views, over(NOW + 11, task)])) == 10 * GIB
+
+
+def test_the_account_furthest_over_pays_first_and_the_other_next() -> None:
+    rows = {ADHOC: (40 * GIB, 0), ETL: (50 * GIB, 0)}
+    needs = asked([over(NOW + n, rows=rows) for n in range(13)])
+    paying = [(n, need.clusters, need.amount) for n, need in enumerate(needs) if need is not None]
+    assert [(n, *(clusters or ())) for n, clusters, _ in paying] == [(10, ETL), (11, ADHOC)]
+    assert sum(amount for _, _, amount in paying) == 30 * GIB
+
+
+def test_the_ending_of_one_account_frees_the_node_for_the_other() -> None:
+    rows = {ADHOC: (40 * GIB, 0), ETL: (50 * GIB, 0)}
+    task = seen("t", memory=28 * GIB)
+    views = [over(NOW + n, task, rows=rows, ending=frozenset({key("t")})) for n in range(11)]
+    assert amount(last(views)) == 2 * GIB
+
+
+def test_after_a_need_the_account_waits_for_the_cool_down() -> None:
+    needs = asked([over(NOW + n) for n in range(40)])
+    assert [n for n, need in enumerate(needs) if need is not None] == [10, 30]
+
+
+def test_cpu_in_overdraft_ends_nothing() -> None:
+    views = [node_view(seen("t", cpu=64_000), now=NOW + n, cpu_allowed=0, may_pay=MUCH) for n in range(20)]
+    assert asked(views) == [None] * 20

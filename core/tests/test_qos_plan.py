@@ -1,0 +1,191 @@
+from dataclasses import replace
+
+import pytest
+from core.tests.qos_values import ETL, GIB, NOW, key, node_view, seen
+
+from fallow_core.model.qos_policy import (
+    CpuEvictPolicy,
+    EndingPolicy,
+    MemoryEvictPolicy,
+    OverdraftEvictPolicy,
+    QosPolicy,
+    StrategyMode,
+)
+from fallow_core.model.task import SeenTask, TaskKey
+from fallow_core.qos.ending import Endings
+from fallow_core.qos.endings import begun, being_freed, observed, past
+from fallow_core.qos.need import NodeView
+from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.victims import Choice, Past
+from fallow_hookspecs import Resources
+
+NOTHING = Past()
+TASKS = tuple(seen(f"t{n}", cpu=1000, memory=10 * GIB, use=Resources(390, 2 * GIB), age=float(n)) for n in range(10))
+
+
+def policy(
+    memory: StrategyMode = StrategyMode.OFF,
+    cpu: StrategyMode = StrategyMode.OFF,
+    overdraft: StrategyMode = StrategyMode.OFF,
+) -> QosPolicy:
+    return QosPolicy(
+        memory_evict=MemoryEvictPolicy(mode=memory, mark_percent=90, lower_percent=85, cool_down_seconds=4),
+        cpu_evict=CpuEvictPolicy(mode=cpu, window_seconds=0, samples=1, cool_down_seconds=20),
+        overdraft_evict=OverdraftEvictPolicy(mode=overdraft, after_seconds=0, cool_down_seconds=20),
+        ending=EndingPolicy(budget=100),
+    )
+
+
+def node(*tasks: SeenTask, now: float = NOW, ending: frozenset[TaskKey] = frozenset(), used: int = 92) -> NodeView:
+    """Memory is 7 GiB above the lower mark, CPU 1672 milli-cores short, and 20 GiB too much memory is allocated."""
+    tasks = tuple(
+        replace(task, usage=replace(task.usage, measured_at=now)) if task.usage is not None else task for task in tasks
+    )
+    return node_view(
+        *tasks,
+        now=now,
+        cpu_allowed=4000,
+        cpu_batch_used=390 * len(tasks),
+        memory_used=used * GIB,
+        memory_batch=80 * GIB,
+        rows={ETL: (100 * GIB, 0)},
+        may_pay={ETL: 1000 * GIB},
+        ending=ending,
+    )
+
+
+def told(choices: tuple[Choice, ...]) -> list[tuple[str, bool, set[str]]]:
+    return [
+        (choice.need.strategy, choice.need.enforce, {victim.task.task.id for victim in choice.victims})
+        for choice in choices
+    ]
+
+
+OFF, OBSERVE, ENFORCE = StrategyMode
+
+
+def test_a_strategy_that_is_off_decides_nothing_and_remembers_nothing() -> None:
+    state, choices = plan(node(*TASKS), policy(ENFORCE, ENFORCE, ENFORCE), PlanState(), NOTHING)
+    assert [choice.need.strategy for choice in choices] != []
+    assert plan(node(*TASKS), policy(), state, NOTHING) == (PlanState(), ())
+
+
+def test_memory_comes_first_and_who_serves_two_needs_is_counted_once() -> None:
+    _, choices = plan(node(*TASKS), policy(ENFORCE, ENFORCE, ENFORCE), PlanState(), NOTHING)
+    assert told(choices) == [("memory_evict", True, {"t0", "t1", "t2", "t3"})]
+
+
+def test_each_alone_would_have_chosen_for_itself() -> None:
+    _, cpu = plan(node(*TASKS), policy(cpu=ENFORCE), PlanState(), NOTHING)
+    _, overdraft = plan(node(*TASKS), policy(overdraft=ENFORCE), PlanState(), NOTHING)
+    assert told(cpu) == [("cpu_evict", True, {"t0", "t1", "t2", "t3", "t4"})]
+    assert told(overdraft) == [("overdraft_evict", True, {"t0", "t1"})]
+
+
+def test_a_later_need_is_reduced_by_what_was_chosen_before() -> None:
+    few = replace(
+        policy(ENFORCE, ENFORCE), memory_evict=replace(policy(ENFORCE).memory_evict, mark_percent=91, lower_percent=91)
+    )
+    _, choices = plan(node(*TASKS), few, PlanState(), NOTHING)
+    assert [strategy for strategy, _, _ in told(choices)] == ["memory_evict", "cpu_evict"]
+    first, second = (victims for _, _, victims in told(choices))
+    assert first == {"t0"}
+    assert second
+    assert not first & second
+
+
+def test_observe_says_exactly_what_enforce_would_do() -> None:
+    _, enforced = plan(node(*TASKS), policy(ENFORCE, ENFORCE, ENFORCE), PlanState(), NOTHING)
+    _, said = plan(node(*TASKS), policy(OBSERVE, OBSERVE, OBSERVE), PlanState(), NOTHING)
+    assert [replace(choice, need=replace(choice.need, enforce=True)) for choice in said] == list(enforced)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_observe_says_each_ending_once_as_long_as_the_task_lives(complete: bool) -> None:
+    state, choices = plan(node(*TASKS), policy(OBSERVE), PlanState(), NOTHING)
+    assert len(choices) == 1
+    for n in range(1, 20):
+        view = replace(node(*TASKS, now=NOW + n), tasks_complete=complete)
+        state, choices = plan(view, policy(OBSERVE), state, NOTHING)
+        assert choices == ()
+
+
+def test_observe_goes_on_as_enforce_would() -> None:
+    mode: dict[StrategyMode, list[list[set[str]]]] = {}
+    for each in (OBSERVE, ENFORCE):
+        state, endings, mode[each] = PlanState(), Endings(), []
+        for n, used in enumerate((92, 92, 92, 97, 97, 97, 99, 99, 99, 99)):
+            now = NOW + 2 * n
+            view = node(*TASKS, now=now, used=used)
+            endings = observed(endings, view.tasks, frozenset({ETL}), frozenset(), policy().ending, now).endings
+            view = replace(view, ending=being_freed(endings))
+            state, choices = plan(view, policy(each), state, past(endings, policy().ending, now))
+            for choice in choices:
+                endings = begun(endings, choice, policy().ending, now)
+            mode[each].append([victims for _, _, victims in told(choices)])
+    assert mode[OBSERVE] == mode[ENFORCE]
+    assert [len(victims) for victims in mode[ENFORCE]] == [1, 0, 0, 1, 0, 0, 1, 0, 0, 0]
+
+
+def test_what_was_only_said_is_forgotten_when_the_task_is_gone() -> None:
+    state, _ = plan(node(*TASKS), policy(OBSERVE), PlanState(), NOTHING)
+    assert state.pretended == {key(f"t{n}") for n in range(4)}
+    state, _ = plan(node(*TASKS[2:], now=NOW + 1), policy(OBSERVE), state, NOTHING)
+    assert state.pretended == {key("t2"), key("t3")}
+
+
+def test_an_enforcing_strategy_does_not_rely_on_what_was_only_said() -> None:
+    _, choices = plan(node(*TASKS), policy(OBSERVE, ENFORCE), PlanState(), NOTHING)
+    assert told(choices) == [
+        ("memory_evict", False, {"t0", "t1", "t2", "t3"}),
+        ("cpu_evict", True, {"t0", "t1", "t2", "t3", "t4"}),
+    ]
+
+
+def test_an_observing_strategy_counts_on_what_an_enforcing_one_does() -> None:
+    _, choices = plan(node(*TASKS), policy(ENFORCE, OBSERVE), PlanState(), NOTHING)
+    assert told(choices) == [("memory_evict", True, {"t0", "t1", "t2", "t3"})]
+
+
+def test_what_one_strategy_took_from_an_application_counts_in_the_budget_of_the_next() -> None:
+    two = (*TASKS[:5], *(replace(task, task=replace(task.task, application_id="other")) for task in TASKS[5:]))
+    both = policy(ENFORCE, ENFORCE)
+    both = replace(
+        both,
+        memory_evict=replace(both.memory_evict, mark_percent=91, lower_percent=91),
+        ending=EndingPolicy(budget=1),
+    )
+    _, (memory, cpu) = plan(node(*two), both, PlanState(), NOTHING)
+    assert told((memory,))[0][2] == {"t0"}
+    assert {each.task.task.application_id: each.budget for each in (*cpu.victims, *cpu.runners_up)} == {
+        "app": 0,
+        "other": 1,
+    }
+
+
+def test_a_need_that_nobody_can_serve_is_told_and_not_repeated_at_once() -> None:
+    held = [replace(task, task=replace(task.task, may_be_ended=False)) for task in TASKS]
+    state, (choice,) = plan(node(*held), policy(ENFORCE), PlanState(), NOTHING)
+    assert (choice.victims, choice.shortfall) == ((), 7 * GIB)
+    assert plan(node(*held, now=NOW + 1), policy(ENFORCE), state, NOTHING)[1] == ()
+    assert len(plan(node(*held, now=NOW + 4), policy(ENFORCE), state, NOTHING)[1]) == 1
+
+
+def test_an_ending_that_failed_makes_way_for_the_next_candidate() -> None:
+    state, (choice,) = plan(node(*TASKS), policy(ENFORCE), PlanState(), NOTHING)
+    failed = Past(failed=frozenset(victim.task.key for victim in choice.victims))
+    _, (again,) = plan(node(*TASKS, now=NOW + 4), policy(ENFORCE), state, failed)
+    assert told((again,)) == [("memory_evict", True, {"t4", "t5", "t6", "t7"})]
+
+
+def test_the_age_at_which_a_reading_is_as_good_as_none_is_a_setting() -> None:
+    old = replace(node(*TASKS), now=NOW + 5)
+    assert plan(old, policy(ENFORCE), PlanState(), NOTHING)[1] != ()
+    assert plan(old, replace(policy(ENFORCE), stale_seconds=4.0), PlanState(), NOTHING)[1] == ()
+
+
+def test_equal_inputs_give_equal_outputs_in_any_order_of_tasks() -> None:
+    every = policy(ENFORCE, OBSERVE, OBSERVE)
+    one = plan(node(*TASKS), every, PlanState(), NOTHING)
+    other = plan(node(*reversed(TASKS)), every, PlanState(), NOTHING)
+    assert one == other

@@ -1,0 +1,444 @@
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from random import Random
+
+import pytest
+from core.tests.qos_values import ETL, GIB, NOW, key, node_view, pressure, seen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fallow_core.model.qos_policy import EndingPolicy
+from fallow_core.model.task import ApplicationKey, SeenTask
+from fallow_core.qos.harm import harms
+from fallow_core.qos.least_harm import Cost, Unit, cheapest, cost
+from fallow_core.qos.need import Need
+from fallow_core.qos.victims import Choice, Past, choose
+from fallow_hookspecs import Application, Gang, Resources, TaskState
+
+POLICY = EndingPolicy(charge_core_seconds=60, budget=2)
+NOBODY = Past()
+ADHOC = "yarn/adhoc"
+
+
+def gib(much: float) -> Resources:
+    return Resources(0, int(much * GIB))
+
+
+def ids(choice: Choice) -> set[str]:
+    return {victim.task.task.id for victim in choice.victims}
+
+
+def chosen(need: Need, *tasks: SeenTask, policy: EndingPolicy = POLICY, past: Past = NOBODY) -> set[str]:
+    return ids(choose(need, node_view(*tasks), policy, past))
+
+
+def application(priority: int = 0, progress: float | None = None, masters: tuple[str, ...] = ()) -> Application:
+    return Application(
+        id="app",
+        name="n",
+        user="u",
+        queue="q",
+        kind="SPARK",
+        priority=priority,
+        progress=progress,
+        master_task_ids=masters,
+    )
+
+
+def by_request(amount: int, **more: object) -> Need:
+    need = replace(pressure(amount), counted_by="request", masters=False, clusters=frozenset({ETL}))
+    return replace(need, at_most=more.get("at_most"))  # type: ignore[arg-type]
+
+
+# Enough, and no more than enough
+
+
+def test_one_victim_that_frees_enough_is_enough() -> None:
+    tasks = [seen(f"t{n}", use=gib(1)) for n in range(5)]
+    assert len(chosen(pressure(GIB), *tasks)) == 1
+    assert len(chosen(pressure(4 * GIB), *tasks)) == 4
+    assert len(chosen(pressure(GIB + 1), *tasks)) == 2
+
+
+def test_the_shortfall_is_said_when_all_together_do_not_suffice() -> None:
+    choice = choose(pressure(5 * GIB), node_view(seen("a", use=gib(1)), seen("b", use=gib(2))), POLICY, NOBODY)
+    assert (ids(choice), choice.freed, choice.shortfall) == ({"a", "b"}, 3 * GIB, 2 * GIB)
+
+
+def test_without_candidates_everything_is_missing() -> None:
+    choice = choose(pressure(GIB), node_view(), POLICY, NOBODY)
+    assert (choice.victims, choice.runners_up, choice.freed, choice.shortfall) == ((), (), 0, GIB)
+
+
+def test_pressure_is_credited_with_measured_use_and_overdraft_with_requests() -> None:
+    asks_much, uses_much = seen("asks", memory=8 * GIB, use=gib(1)), seen("uses", memory=2 * GIB, use=gib(2))
+    assert chosen(pressure(2 * GIB), asks_much, uses_much) == {"uses"}
+    assert chosen(by_request(3 * GIB), asks_much, uses_much) == {"asks"}
+
+
+def test_a_use_above_two_gib_of_kib_is_no_overflow() -> None:
+    assert chosen(pressure(1 << 42), seen("huge", use=gib(1 << 13)), seen("small", use=gib(1))) == {"huge"}
+
+
+def test_a_task_whose_use_is_not_known_never_ends_for_pressure_and_comes_last() -> None:
+    unknown, old = seen("unknown", age=1), seen("old", age=1, use=gib(5), measured_at=NOW - 60)
+    known = [seen(f"k{n}", age=9999, use=gib(1)) for n in range(2)]
+    choice = choose(pressure(5 * GIB), node_view(unknown, old, *known), POLICY, NOBODY)
+    assert ids(choice) == {"k0", "k1"}
+    choice = choose(pressure(GIB), node_view(unknown, old, *known), POLICY, NOBODY)
+    assert [candidate.task.task.id for candidate in choice.runners_up][-2:] == ["old", "unknown"]
+    assert chosen(by_request(GIB), unknown) == {"unknown"}
+
+
+# Who may end at all
+
+
+def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
+    tasks = (
+        seen("held", use=gib(4), may_be_ended=False),
+        seen("failed", use=gib(4)),
+        seen("ordered", use=gib(4)),
+        seen("ending", use=gib(4), ending=True),
+        seen("ok", use=gib(1), age=99999),
+    )
+    view = node_view(*tasks, ending=frozenset({key("ordered")}))
+    choice = choose(pressure(4 * GIB), view, POLICY, Past(failed=frozenset({key("failed")})))
+    assert (ids(choice), choice.shortfall) == ({"ok"}, 3 * GIB)
+    assert choice.barred == {
+        key("held"): "its framework says that it may not be ended",
+        key("failed"): "it could not be ended a short time ago",
+    }
+    assert choice.runners_up == ()
+
+
+def test_only_the_accounts_that_have_to_pay_do() -> None:
+    tasks = seen("mine", age=99999), seen("other", cluster=ADHOC, age=0)
+    choice = choose(by_request(GIB), node_view(*tasks), POLICY, NOBODY)
+    assert ids(choice) == {"mine"}
+    assert choice.barred == {key("other", ADHOC): "its account does not have to pay"}
+
+
+def test_no_more_than_what_may_be_lost_is_lost() -> None:
+    tasks = [seen("a", memory=3 * GIB, age=1), seen("b", memory=3 * GIB, age=2), seen("big", memory=9 * GIB, age=0)]
+    choice = choose(by_request(5 * GIB, at_most=5 * GIB), node_view(*tasks), POLICY, NOBODY)
+    assert (ids(choice), choice.shortfall) == ({"a"}, 2 * GIB)
+
+
+# Masters
+
+
+def test_masters_end_only_when_nothing_else_suffices() -> None:
+    master, named = (
+        seen("am", use=gib(4), age=0, master=True),
+        seen("am2", use=gib(4), age=0, application=application(masters=("am2",))),
+    )
+    workers = [seen(f"w{n}", use=gib(1), age=99999) for n in range(3)]
+    past = Past(endings_lately={workers[0].application_key: 99})
+    assert chosen(pressure(3 * GIB), master, named, *workers, past=past) == {"w0", "w1", "w2"}
+    more = chosen(pressure(4 * GIB), master, named, *workers)
+    assert len(more & {"am", "am2"}) == 1
+
+
+def test_a_need_that_spares_masters_spares_them() -> None:
+    choice = choose(pressure(4 * GIB, masters=False), node_view(seen("am", use=gib(4), master=True)), POLICY, NOBODY)
+    assert (choice.victims, choice.barred) == ((), {key("am"): "it is a master"})
+
+
+# Harm
+
+
+@pytest.mark.parametrize(
+    ("spared", "ended"),
+    [
+        pytest.param(seen("a", use=gib(1), age=200), seen("b", use=gib(1), age=100), id="older"),
+        pytest.param(seen("a", use=gib(1), cpu=2000), seen("b", use=gib(1), cpu=1000), id="larger CPU request"),
+        pytest.param(seen("a", use=gib(1), memory=2 * GIB), seen("b", use=gib(1)), id="larger memory request"),
+        pytest.param(seen("a", use=gib(1)), seen("b", use=gib(1), kept_share=0.5), id="nothing kept"),
+        pytest.param(seen("a", use=gib(1), priority=-1), seen("b", use=gib(1), priority=-7), id="priority"),
+        pytest.param(
+            seen("a", app="x", use=gib(1), application=application(priority=5)),
+            seen("b", app="y", use=gib(1), application=application(priority=4)),
+            id="priority of the application",
+        ),
+        pytest.param(seen("a", use=gib(1)), seen("b", use=gib(1), opportunistic=True), id="guaranteed"),
+        pytest.param(seen("a", use=gib(1), progress=0.9), seen("b", use=gib(1), progress=0.1), id="progress"),
+        pytest.param(
+            seen("a", use=gib(1), ends_in_seconds=5.0), seen("b", use=gib(1), ends_in_seconds=500.0), id="ends soon"
+        ),
+        pytest.param(
+            seen("a", app="x", use=gib(1), application=application(progress=0.9)),
+            seen("b", app="y", use=gib(1), application=application(progress=0.1)),
+            id="progress of the application",
+        ),
+        pytest.param(seen("a", use=gib(1), age=None), seen("b", use=gib(1), age=100.0), id="unknown age, by name"),
+    ],
+)
+def test_the_one_whose_end_would_cost_more_is_spared(spared: SeenTask, ended: SeenTask) -> None:
+    longer_known = seen("older", use=gib(0.1), age=101.0)
+    assert chosen(pressure(GIB), spared, ended, longer_known) == {"b"}
+    assert chosen(pressure(GIB), longer_known, ended, spared) == {"b"}
+
+
+def test_a_starting_task_of_unknown_age_has_done_no_work() -> None:
+    starting = seen("starting", use=gib(1), age=None)
+    starting = replace(starting, task=replace(starting.task, state=TaskState.STARTING))
+    assert chosen(pressure(GIB), starting, seen("running", use=gib(1), age=10)) == {"starting"}
+
+
+def test_only_the_order_of_priorities_means_something() -> None:
+    low, high = seen("low", use=gib(1), priority=0), seen("high", use=gib(1), priority=1_000_000_000)
+    harm = harms([low, high], POLICY, {})
+    assert (harm(low).priority_percent, harm(high).priority_percent) == (100, 200)
+
+
+def test_priorities_of_different_frameworks_are_not_compared() -> None:
+    ours = seen("a", use=gib(1), application=application(priority=3))
+    theirs = seen("b", cluster=ADHOC, use=gib(1), application=application(priority=100))
+    harm = harms([ours, theirs], POLICY, {})
+    assert harm(ours).priority_percent == harm(theirs).priority_percent == 100
+
+
+def test_with_equal_harm_the_newest_ends() -> None:
+    kept = [seen(f"t{n}", use=gib(1), kept_share=1.0, age=float(age)) for n, age in enumerate((50, 10, 30))]
+    assert chosen(pressure(GIB), *kept) == {"t1"}
+    assert chosen(pressure(2 * GIB), *kept) == {"t1", "t2"}
+
+
+def test_one_old_victim_may_be_less_harm_than_many_new_ones() -> None:
+    many = [seen(f"new{n}", use=gib(0.1), age=1.0, app=f"app{n}") for n in range(10)]
+    assert chosen(pressure(GIB), seen("old", use=gib(1), age=200.0), *many) == {"old"}
+
+
+def test_every_term_of_the_harm_is_told() -> None:
+    gang = Gang(id="g", minimum=4, members=4)
+    task = seen(
+        "t", cpu=2000, memory=8 * GIB, age=100.0, kept_share=0.25, progress=0.5, priority=9, gang=gang, use=gib(1)
+    )
+    lower = seen("lower", priority=1, use=gib(1))
+    (harm,) = {harms([task, lower], POLICY, {task.application_key: 2})(task)}
+    assert (harm.age_ms, harm.size_milli, harm.lost_permille) == (100_000, 4000, 750)
+    assert (harm.priority_percent, harm.near_end_percent, harm.gang_percent) == (200, 200, 400)
+    assert harm.work == 100 * 4000 * 3 // 4
+    assert harm.charge == 3 * 60_000
+    assert harm.total == 300_000 * 2 * 2 * 4 + 180_000
+    assert harm.arithmetic == (
+        "4980 core-s = 100 s × 4 cores × 75 % lost × priority 200 % × near its end 200 % × gang 400 % + charge 180"
+    )
+
+
+def test_a_choice_explains_itself() -> None:
+    tasks = [seen(f"t{n}", use=gib(1), age=float(n)) for n in range(8)]
+    choice = choose(pressure(2 * GIB), node_view(*tasks), POLICY, NOBODY)
+    assert [candidate.task.task.id for candidate in choice.runners_up] == ["t2", "t3", "t4", "t5", "t6"]
+    lines = choice.arithmetic
+    assert lines[0].startswith(f"memory_evict: full; to be freed: {2 * GIB} of memory")
+    assert [line.split()[:2] for line in lines[1:4]] == [["ends", "t0:"], ["ends", "t1:"], ["spares", "t2:"]]
+    assert lines[-1] == f"freed {2 * GIB} by usage, short of 0"
+
+
+# Budgets
+
+
+def test_an_application_that_used_up_its_budget_is_spared_as_long_as_others_suffice() -> None:
+    hit, other = seen("hit", app="a", use=gib(1), age=0), seen("other", app="b", use=gib(1), age=99999)
+    past = Past(endings_lately={ApplicationKey(ETL, "a"): 2})
+    assert chosen(pressure(GIB), hit, other, past=past) == {"other"}
+    assert chosen(pressure(2 * GIB), hit, other, past=past) == {"hit", "other"}
+
+
+def test_the_victims_of_one_choice_count_in_the_budget() -> None:
+    own = [seen(f"a{n}", app="a", use=gib(1), age=0) for n in range(4)]
+    others = [seen(f"b{n}", app="b", use=gib(1), age=99999) for n in range(4)]
+    victims = chosen(pressure(4 * GIB), *own, *others)
+    assert Counter(name[0] for name in victims) == {"a": 2, "b": 2}
+
+
+def test_each_ending_makes_the_next_one_of_the_application_dearer() -> None:
+    tasks = seen("a", app="a", use=gib(1), age=100), seen("b", app="b", use=gib(1), age=110)
+    assert chosen(pressure(GIB), *tasks) == {"a"}
+    assert chosen(pressure(GIB), *tasks, past=Past(endings_lately={ApplicationKey(ETL, "a"): 1})) == {"b"}
+
+
+# Gangs
+
+
+def gang_of(count: int, **more: int) -> list[SeenTask]:
+    gang = Gang(id="g", minimum=more.get("minimum", count), members=more.get("members", count))
+    return [seen(f"g{n}", app="gang", use=gib(1), gang=gang, age=more.get("age", 10)) for n in range(count)]
+
+
+def test_a_gang_ends_whole_or_not_at_all() -> None:
+    alone = seen("alone", app="b", use=gib(1), age=100)
+    assert chosen(pressure(GIB), *gang_of(3), alone) == {"alone"}
+    assert chosen(pressure(3 * GIB), *gang_of(3), alone) == {"g0", "g1", "g2"}
+
+
+def test_a_gang_with_a_member_that_may_not_end_does_not_end() -> None:
+    members = gang_of(3)
+    members[1] = replace(members[1], task=replace(members[1].task, may_be_ended=False))
+    choice = choose(pressure(GIB), node_view(*members), POLICY, NOBODY)
+    assert choice.victims == ()
+    assert choice.barred[key("g0")] == "its gang cannot end whole"
+    assert choice.barred[key("g1")] == "its framework says that it may not be ended"
+
+
+def test_members_elsewhere_that_would_be_of_no_use_are_harm_too() -> None:
+    alone = seen("alone", app="b", use=gib(2), age=100)
+    assert chosen(pressure(2 * GIB), *gang_of(2), alone) == {"g0", "g1"}
+    assert chosen(pressure(2 * GIB), *gang_of(2, members=40, minimum=39), alone) == {"alone"}
+    assert chosen(pressure(2 * GIB), *gang_of(2, members=40, minimum=38), alone) == {"g0", "g1"}
+
+
+def test_gangs_of_the_same_name_in_two_clusters_are_two() -> None:
+    gang = Gang(id="g", minimum=1, members=1)
+    tasks = seen("a", use=gib(1), gang=gang), seen("b", cluster=ADHOC, use=gib(1), gang=gang)
+    assert len(chosen(pressure(GIB), *tasks)) == 1
+
+
+# What holds for every node
+
+
+def tasks_of_a_node(most: int) -> st.SearchStrategy[list[SeenTask]]:
+    task = st.builds(
+        lambda app, mem, part, age, master, priority, progress, kept, held, gang: {
+            "app": f"app{app}",
+            "memory": mem * GIB,
+            "use": None if part is None else Resources(0, mem * GIB * part // 4),
+            "age": age,
+            "master": master,
+            "priority": priority,
+            "progress": progress,
+            "kept_share": kept,
+            "may_be_ended": not held,
+            "gang": Gang(id=f"g{app}", minimum=2, members=3) if gang else None,
+        },
+        st.integers(0, 2),
+        st.integers(1, 8),
+        st.one_of(st.none(), st.integers(0, 4)),
+        st.one_of(st.none(), st.integers(0, 5000)),
+        st.integers(0, 9).map(lambda n: n == 0),
+        st.integers(0, 2),
+        st.one_of(st.none(), st.sampled_from([0.0, 0.5, 0.99, 1.0])),
+        st.sampled_from([0.0, 0.9, 1.0]),
+        st.integers(0, 9).map(lambda n: n == 0),
+        st.integers(0, 4).map(lambda n: n == 0),
+    )
+    return st.lists(task, max_size=most).map(lambda many: [seen(f"t{n}", **each) for n, each in enumerate(many)])
+
+
+PASTS = st.dictionaries(st.integers(0, 2).map(lambda n: ApplicationKey(ETL, f"app{n}")), st.integers(0, 4)).map(
+    lambda lately: Past(endings_lately=lately)
+)
+NEEDS = st.integers(1, 40).map(lambda n: pressure(n * GIB // 2))
+
+
+@given(tasks_of_a_node(16), NEEDS, PASTS, st.randoms(use_true_random=False))
+def test_what_holds_for_every_choice(tasks: list[SeenTask], need: Need, past: Past, random: Random) -> None:
+    view = node_view(*tasks)
+    choice = choose(need, view, POLICY, past)
+    victims = choice.victims
+    assert choice.freed == sum(victim.freed for victim in victims)
+    assert choice.shortfall == max(need.amount - choice.freed, 0)
+    assert all(victim.task in tasks and victim.task.task.may_be_ended for victim in victims)
+    assert len({victim.task.key for victim in victims}) == len(victims)
+    assert not {victim.task.key for victim in victims} & choice.barred.keys()
+    gangs = [victim.task.task.gang.id for victim in victims if victim.task.task.gang is not None]
+    whole = Counter(task.task.gang.id for task in tasks if task.task.gang is not None)
+    assert all(count == whole[gang] for gang, count in Counter(gangs).items())
+    for ending in {(v.task.task.gang.id if v.task.task.gang else v.task.task.id) for v in victims}:
+        rest = sum(v.freed for v in victims if ending not in (v.task.task.id, getattr(v.task.task.gang, "id", None)))
+        assert rest < need.amount, "nobody is redundant"
+    if any(victim.task.is_master for victim in victims):
+        torn = [t for t in tasks if t.key in choice.barred]
+        groups_with_masters = {t.task.gang.id for t in tasks if t.is_master and t.task.gang is not None}
+        workers = sum(
+            view.use(t, "memory") or 0
+            for t in tasks
+            if not t.is_master and t not in torn and (t.task.gang is None or t.task.gang.id not in groups_with_masters)
+        )
+        assert workers < need.amount, "masters only when nothing else suffices"
+    shuffled = random.sample(tasks, len(tasks))
+    assert choose(need, node_view(*shuffled), POLICY, past) == choice
+
+
+UNITS = st.lists(
+    st.tuples(
+        st.integers(0, 2),
+        st.integers(1, 2),
+        st.integers(0, 1),
+        st.integers(0, 50),
+        st.integers(0, 5),
+        st.integers(0, 12),
+    ),
+    max_size=10,
+).map(
+    lambda many: [
+        Unit(
+            name=(f"u{n}",),
+            application=ApplicationKey(ETL, f"app{app}"),
+            endings=endings,
+            masters=masters,
+            harm=harm,
+            age_ms=age,
+            freed=freed,
+        )
+        for n, (app, endings, masters, harm, age, freed) in enumerate(many)
+    ]
+)
+BUDGETS = st.tuples(*[st.integers(0, 3)] * 3).map(
+    lambda left: {ApplicationKey(ETL, f"app{n}"): each for n, each in enumerate(left)}
+)
+
+
+@given(UNITS, st.integers(1, 40), BUDGETS)
+def test_of_up_to_ten_the_best_set_is_found(units: list[Unit], need: int, budgets: dict[ApplicationKey, int]) -> None:
+    found = cheapest(units, need, budgets)
+    enough = [each for each in _all_sets(units) if sum(unit.freed for unit in each) >= need]
+    if enough:
+        assert sum(unit.freed for unit in found) >= need
+        assert cost(found, budgets) == min(cost(each, budgets) for each in enough)
+    else:
+        assert set(found) == {unit for unit in units if unit.freed > 0}
+
+
+def _all_sets(units: Sequence[Unit]) -> list[tuple[Unit, ...]]:
+    return [each for count in range(len(units) + 1) for each in combinations(units, count)]
+
+
+@pytest.mark.parametrize("count", [15, 30, 60])
+@pytest.mark.parametrize("part", [2, 5, 10])
+@pytest.mark.parametrize("seed", range(5))
+def test_of_many_a_set_near_the_best_is_found(count: int, part: int, seed: int) -> None:
+    random = Random(seed)
+    application = ApplicationKey(ETL, "app")
+    units = [
+        Unit(
+            name=(f"u{n:02}",),
+            application=application,
+            endings=1,
+            masters=0,
+            harm=60 + int(random.expovariate(1 / 600)),
+            age_ms=0,
+            freed=random.randint(1, 32),
+        )
+        for n in range(count)
+    ]
+    need = sum(unit.freed for unit in units) // part
+    budgets = {application: count}
+    assert cost(cheapest(units, need, budgets), budgets).harm <= 1.2 * _least_harm(units, need)
+
+
+def _least_harm(units: Sequence[Unit], need: int) -> float:
+    """By dynamic programming over what is freed: exact, since the amounts are small."""
+    least = [0.0] + [float("inf")] * need
+    for unit in units:
+        for freed in range(need, 0, -1):
+            least[freed] = min(least[freed], least[max(freed - unit.freed, 0)] + unit.harm)
+    return least[need]
+
+
+def test_costs_compare_by_masters_then_budgets_then_harm_then_age() -> None:
+    costs = [Cost(0, 0, 9, 9), Cost(0, 0, 10, 0), Cost(0, 1, 0, 0), Cost(1, 0, 0, 0)]
+    assert sorted(costs) == costs
