@@ -164,7 +164,7 @@ def test_a_configured_node_that_is_unknown_is_named_with_those_that_are_known(ma
 
 
 def test_a_host_without_node_managers_is_told_its_own_addresses_and_what_is_listed(manager: FakeManager) -> None:
-    manager.reading_now = reading(*(entry(f"other-{number:02}:1") for number in range(12)))
+    manager.reading_now = reading(*(entry(f"other-{number:02}:1") for number in range(11, -1, -1)))
     found = findings(manager)["NodeManagers of n1"]
     assert found.ok is False
     assert "none here" in found.detail

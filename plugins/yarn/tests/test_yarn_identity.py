@@ -61,6 +61,8 @@ def test_the_host_of_an_id_is_what_stands_before_its_port() -> None:
     assert host_of("[::1]:45454") == "::1"
 
 
-@pytest.mark.parametrize(("host", "expected"), [("localhost", True), ("127.8.9.1", True), ("::1", True), ("rm", False)])
+@pytest.mark.parametrize(
+    ("host", "expected"), [("localhost", True), ("LocalHost", True), ("127.8.9.1", True), ("::1", True), ("rm", False)]
+)
 def test_loopback_is_told_by_name_and_by_address(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected
