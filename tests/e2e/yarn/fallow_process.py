@@ -14,10 +14,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fallow_core.errors import ControlError
-from fallow_core.standalone.control import ask
 from tests.e2e.yarn.daemons import ResourceManager
 from tests.e2e.yarn.rest import USER, wait_for
+
+from fallow_core.errors import ControlError
+from fallow_core.standalone.control import ask
 
 COMMAND = str(Path(sys.executable).with_name("fallow"))
 TIED = ["setpriv", "--pdeathsig", "KILL"]  # ends with the test run, however that ends
@@ -115,21 +116,27 @@ class Fallow:
 
     def status(self) -> dict[str, Any]:
         """What `fallow status` is made of."""
-        return ask(self.socket, {"request": "status"})
+        return dict(ask(self.socket, {"request": "status"}))
 
     def cluster(self, name: str = "yarn/real") -> dict[str, Any]:
-        """The part of the status about one cluster; KeyError while it is not there."""
-        return {cluster["cluster"]: cluster for cluster in self.status()["clusters"]}[name]
+        """The part of the status about one cluster; empty while its plugin is being built."""
+        return next((cluster for cluster in self.status()["clusters"] if cluster["cluster"] == name), {})
+
+    def problem(self, name: str = "yarn/real") -> str:
+        """Why there are no reports of a cluster now; empty if there are."""
+        return str(self.cluster(name).get("failing", {}).get("report", ""))
+
+    def wait_for_problem(self, name: str, part: str) -> None:
+        """Wait until the status of a cluster tells a problem with these words in it."""
+        wait_for(lambda: part in self.problem(name), 60, f"{part!r} as the problem of {name}")
 
     def in_force(self) -> Sizes:
         """The sizes in force of the real cluster, as Fallow shows them; nothing while one is in flight or unknown."""
-        rows = self.cluster()["rows"] if self.status()["clusters"] else []
+        rows = self.cluster().get("rows", [])
         if any(row["in_flight"] or row["in_force"] is None for row in rows):
             return {}
         sizes = {row["framework_node"]: row["in_force"] for row in rows}
-        return {
-            name: (size["memory_bytes"] // MIB, size["cpu_milli"] // VCORE_MILLI) for name, size in sizes.items()
-        }
+        return {name: (size["memory_bytes"] // MIB, size["cpu_milli"] // VCORE_MILLI) for name, size in sizes.items()}
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of Fallow on the same configuration."""
