@@ -169,10 +169,11 @@ def test_a_node_manager_whose_sockets_cannot_be_read_counts_without_a_node(
     assert proc.find("worker-1:45454", "worker-1:1001") == [daemon(10, None), daemon(11, "worker-1:1001")]
 
 
-def test_a_process_hidden_from_this_user_is_passed_over(proc: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
-    proc.add(10, ports={"tcp": [45454]})
-    refuse(monkeypatch, "read_bytes", PermissionError, lambda path: path.name == "cmdline")
-    assert proc.find("worker-1:45454") == []
+@pytest.mark.parametrize("name", ["cmdline", "stat"])
+def test_a_process_of_which_nothing_can_be_read_is_passed_over(proc: ProcTree, name: str) -> None:
+    (proc.add(10, ports={"tcp": [45454]}) / name).unlink()
+    proc.add(11, ports={"tcp": [45455]})
+    assert proc.find("worker-1:45454", "worker-1:45455") == [daemon(11, "worker-1:45455")]
 
 
 def test_the_sockets_of_what_was_found_are_not_read_again(proc: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import pluggy
 import pytest
@@ -27,6 +27,8 @@ from fallow_hookspecs import (
     Daemon,
     Finding,
     Instance,
+    KillOrder,
+    KillOutcome,
     Node,
     NodeState,
     OfferAnswer,
@@ -165,16 +167,6 @@ def test_offers_before_the_first_report_are_carried_out(manager: FakeManager) ->
 def test_only_unknown_nodes_make_no_call(manager: FakeManager, yarn: YarnInstance) -> None:
     assert [a.refusal for a in publish(yarn, offer("a:1"), offer("b:1"))] == [Refusal.UNKNOWN_NODE] * 2
     assert manager.sent == []
-
-
-def test_taking_back_is_refused_until_it_exists(manager: FakeManager, yarn: YarnInstance) -> None:
-    manager.reading_now = reading(entry(), entry(SECOND))
-    report(yarn)
-    answers = {a.framework_node: a for a in publish(yarn, offer(memory=60), offer(SECOND))}
-    assert answers[NODE_ID].refusal is Refusal.BAD_VALUE
-    assert "take back" in answers[NODE_ID].reason
-    assert answers[SECOND].accepted == OFFERED
-    assert [update.node_id for update in manager.sent[0]] == [SECOND]
 
 
 @pytest.mark.parametrize("total", [Resources(-1, GIB), Resources(1000, -1), Resources((1 << 31) * 1000, GIB)])
@@ -417,19 +409,17 @@ def test_daemons_are_asked_for_by_the_ids_that_are_ours_and_not_gone(
     asked: list[tuple[list[str], tuple[Daemon, ...]]] = []
     daemon = Daemon(process=Process(7, 42), framework_node=NODE_ID)
 
-    def node_managers(ids: list[str], before: tuple[Daemon, ...]) -> tuple[Daemon, ...]:
-        asked.append((ids, before))
+    def node_managers(ids: Collection[str], before: tuple[Daemon, ...], *_: object) -> tuple[Daemon, ...]:
+        asked.append((list(ids), before))
         return (daemon,)
 
     monkeypatch.setattr(plugin, "node_managers", node_managers)
     manager.reading_now = reading(entry(), entry("worker-1:40000", state=State.LOST), entry("worker-2:45454"))
     report(yarn)
-    tasks = yarn.list_tasks(HOST)
-    yarn.list_tasks(HOST)
+    tasks = yarn.list_tasks(HOST, 5.0)
+    yarn.list_tasks(HOST, 5.0)
     assert asked == [([NODE_ID], ()), ([NODE_ID], (daemon,))]
     assert tasks.daemons == (daemon,)
-    assert not tasks.complete
-    assert "no single containers" in tasks.incomplete_reason
 
 
 def through_pluggy(yarn: YarnInstance) -> pluggy.PluginManager:
@@ -446,8 +436,9 @@ def test_the_hooks_answer_through_a_plugin_manager(yarn: YarnInstance) -> None:
     answered = hook.report_capacity(nodes=(HOST,), offers=(offer(),), timeout_seconds=10.0)
     assert answered.answers == publish(yarn, offer())
     assert hook.list_tasks(node=HOST, timeout_seconds=10.0).complete is False
-    assert hook.kill_tasks(node=HOST, order=None, timeout_seconds=10.0) is None
-    assert hook.set_cgroup_parent(node=HOST, parent="batch", timeout_seconds=10.0) is None
+    order = KillOrder(task_ids=(), reason="memory is short")
+    assert hook.kill_tasks(node=HOST, order=order, timeout_seconds=10.0) == KillOutcome()
+    assert hook.set_cgroup_parent(node=HOST, parent="batch", timeout_seconds=10.0).tasks == ()
 
 
 def test_errors_come_through_a_plugin_manager_as_they_are(manager: FakeManager, yarn: YarnInstance) -> None:
@@ -485,7 +476,7 @@ def test_every_answer_is_made_of_the_contracts_types(manager: FakeManager, now: 
         assert isinstance(answer, OfferAnswer)
         assert (answer.accepted is None) == isinstance(answer.refusal, Refusal)
         assert answer.accepted is not None or answer.reason
-    assert isinstance(yarn.list_tasks(HOST), TaskList)
+    assert isinstance(yarn.list_tasks(HOST, 5.0), TaskList)
     findings = yarn.diagnose((HOST,), 5.0)
     assert findings
     assert all(isinstance(finding, Finding) for finding in findings)

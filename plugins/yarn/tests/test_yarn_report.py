@@ -139,11 +139,13 @@ def test_an_offer_lasts_as_long_as_the_far_timeout_where_there_is_one(version: s
     assert report.capabilities(facts(version)).offer_lasts_seconds == expected
 
 
-@pytest.mark.parametrize("version", ["3.5.0", "3.2.4"])
-def test_no_capability_is_claimed_that_offers_are_refused_for(version: str) -> None:
+@pytest.mark.parametrize(("version", "expected"), [("3.5.0", True), ("3.3.0", True), ("3.2.4", False)])
+def test_what_is_honoured_is_taken_back_uncharged_from_3_3_on(version: str, expected: bool) -> None:
     found = report.capabilities(facts(version))
-    assert not found.cpu.takes_back
-    assert not found.memory.takes_back
+    assert (found.cpu.takes_back, found.memory.takes_back) == (expected, expected)
+    assert not found.memory.take_back_charged
+    memory_alone = report.capabilities(facts(version, calculator=Calculator.DEFAULT))
+    assert (memory_alone.cpu.takes_back, memory_alone.memory.takes_back) == (False, expected)
 
 
 def test_what_waits_is_in_the_units_of_the_contract() -> None:

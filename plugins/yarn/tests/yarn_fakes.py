@@ -1,14 +1,17 @@
 """A ResourceManager that answers what a test wants, and short ways to write the values it answers with."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
 from fallow_yarn.config import YarnSpec
+from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm import nodes as rm_nodes
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
+from fallow_yarn.rm.applications import RunningApplication
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.facts import CAPACITY_SCHEDULER, Calculator, Identity, Setup
 from fallow_yarn.rm.nodes import CustomResource, State
@@ -44,7 +47,7 @@ class FakeManager(ResourceManager):
     """Answers `facts_now` and `reading_now`, after `during_facts` and `during_read`.
 
     `failure`, if there is one, ends every call. `refusals` are the errors of single updates; `sent` has the updates of
-    each call.
+    each call, `signalled` the containers in the order in which their signal was asked for, and whether by force.
     """
 
     def __init__(self) -> None:
@@ -53,6 +56,10 @@ class FakeManager(ResourceManager):
         self.reading_now = reading(entry())
         self.failure: YarnError | None = None
         self.rights_failure: YarnError | None = None
+        self.applications_now: tuple[RunningApplication, ...] = ()
+        self.applications_failure: YarnError | None = None
+        self.signal_failures: dict[str, YarnError] = {}
+        self.signalled: list[tuple[str, bool]] = []
         self.refusals: dict[str, YarnError] = {}
         self.sent: list[tuple[NodeUpdate, ...]] = []
         self.deadlines: list[Deadline] = []
@@ -85,6 +92,18 @@ class FakeManager(ResourceManager):
         if self.rights_failure is not None:
             raise self.rights_failure
 
+    def applications(self, deadline: Deadline) -> tuple[RunningApplication, ...]:
+        self._called(deadline)
+        if self.applications_failure is not None:
+            raise self.applications_failure
+        return self.applications_now
+
+    def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
+        self._called(deadline)
+        self.signalled.append((container.text, force))
+        if container.text in self.signal_failures:
+            raise self.signal_failures[container.text]
+
     def close(self) -> None:
         self.closed += 1
 
@@ -103,6 +122,12 @@ def instance(manager: FakeManager, clock: Clock | None = None, **settings: objec
     """An instance whose lanes both talk to this manager."""
     cluster = ClusterConfig(name="etl", roles=frozenset(Role), spec=spec(**settings))
     return YarnInstance(cluster, clock or Clock(), lambda _spec, _history: manager)
+
+
+def instance_on(proc_root: Path, manager: FakeManager, *roles: Role, clock: Callable[[], float]) -> YarnInstance:
+    """An instance that sees these processes, in these roles or in both."""
+    cluster = ClusterConfig(name="etl", roles=frozenset(roles or Role), spec=spec())
+    return YarnInstance(cluster, clock, lambda _spec, _history: manager, proc_root)
 
 
 def facts(
@@ -132,12 +157,13 @@ def entry(
     in_force: Size | None = CONFIGURED,
     used: Size | None = USED,
     custom: tuple[CustomResource, ...] = (),
+    http_address: str = "",
 ) -> NodeReading:
     """A node as a reading has it."""
     node = rm_nodes.Node(
         node_id=node_id,
         host=node_id.rpartition(":")[0],
-        http_address="",
+        http_address=http_address,
         state=state,
         capability=capability,
         custom=custom,

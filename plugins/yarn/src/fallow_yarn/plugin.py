@@ -7,20 +7,26 @@ saw is handed to the acts lane as values that never change.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from fallow_hookspecs import (
+    Application,
     Capabilities,
     CapacityReport,
     ClusterConfig,
     Daemon,
     Finding,
+    KillAnswer,
+    KillOrder,
+    KillOutcome,
+    KillResult,
     Node,
     Offer,
-    OfferAnswer,
+    Placement,
     PluginError,
-    Refusal,
     ReportRow,
     Resources,
+    Role,
     TaskList,
     TryLater,
     hookimpl,
@@ -28,15 +34,16 @@ from fallow_hookspecs import (
 from fallow_yarn import report
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
+from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
 from fallow_yarn.identity import is_loopback, own_ids
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
-from fallow_yarn.rm.admin import NodeUpdate
+from fallow_yarn.nm.processes import PROC_ROOT
+from fallow_yarn.nm.tasks import NodeTasks
+from fallow_yarn.publishing import Publisher
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
-from fallow_yarn.rm.nodes import CustomResource
-from fallow_yarn.rm.size import size_within
 
 STANDBY_PAUSE_SECONDS = 2.0
 
@@ -61,15 +68,21 @@ class YarnInstance:
         cluster: ClusterConfig,
         clock: Callable[[], float] = time.monotonic,
         manager: Callable[[YarnSpec, SizeHistory], ResourceManager] = resource_manager,
+        proc_root: Path = PROC_ROOT,
     ) -> None:
         spec: YarnSpec = cluster.spec
         self._spec = spec
         self._clock = clock
+        self._proc_root = proc_root
         history = SizeHistory()
         self._reads, self._acts = manager(spec, history), manager(spec, history)
         self._nodes: Mapping[str, NodeReading] = {}
         self._capabilities: Capabilities | None = None
+        self._publisher = Publisher(self._acts, spec)
+        self._roles = cluster.roles
+        self._applications: tuple[Application, ...] = ()
         self._allocated: dict[str, Resources] = {}
+        self._tasks: dict[str, NodeTasks] = {}
         self._daemons: dict[str, tuple[Daemon, ...]] = {}
 
     @hookimpl
@@ -82,17 +95,41 @@ class YarnInstance:
             return self._publish(offers, deadline) if offers else self._report(nodes, deadline)
 
     @hookimpl
-    def list_tasks(self, node: Node) -> TaskList:
-        """The NodeManager processes of this host. Single containers are not listed."""
-        node_ids = report.live(self._own(node, self._nodes), self._nodes)
-        self._daemons[node.name] = daemons = node_managers(node_ids, self._daemons.get(node.name, ()))
+    def list_tasks(self, node: Node, timeout_seconds: float) -> TaskList:
+        """The containers of the node's NodeManagers, and the NodeManagers. Asks this host alone."""
+        deadline = Deadline.after(timeout_seconds, self._clock)
+        addresses = self._web_addresses(node)
+        listed = self._tasks_of(node).list(addresses, self._own(node, self._nodes), deadline)
+        before = self._daemons.get(node.name, ())
+        daemons = node_managers(addresses.keys(), before, self._proc_root, listed.node_managers)
+        self._daemons[node.name] = daemons
+        problems = listed.problems
+        if self._capabilities is None:
+            problems += ("the ResourceManager has not told yet which NodeManagers there are",)
         return TaskList(
-            tasks=(),
-            age_seconds=0.0,
-            complete=False,
+            tasks=listed.tasks,
+            age_seconds=listed.age_seconds,
+            complete=not problems,
             daemons=daemons,
-            incomplete_reason="this plugin lists the NodeManagers, but no single containers",
+            incomplete_reason="; ".join(problems),
         )
+
+    @hookimpl
+    def kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
+        """Signal the containers' processes here; where that may not be, have their NodeManager do it."""
+        deadline = Deadline.after(timeout_seconds, self._clock)
+        if Role.AGENT in self._roles:
+            answers = self._tasks_of(node).end(order, self._web_addresses(node), deadline)
+        else:
+            answers = {task_id: KillAnswer(result=KillResult.NO_ACCESS) for task_id in order.task_ids}
+        if Role.CONTROLLER in self._roles:
+            answers = by_manager(self._acts, answers, deadline, force=order.force)
+        return KillOutcome(answers=answers)
+
+    @hookimpl
+    def set_cgroup_parent(self, node: Node, parent: str) -> Placement:
+        """Where the containers of the newest list are. A NodeManager decides that by its own settings alone."""
+        return self._tasks_of(node).placement(parent)
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         """What an operator should know of the ResourceManager and of the NodeManagers here."""
@@ -114,11 +151,13 @@ class YarnInstance:
         age_seconds = self._clock() - asked_at
         self._nodes, self._capabilities = reading.nodes, report.capabilities(facts)
         rows = (row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
+        stale = self._read_applications(deadline)
         return CapacityReport(
             capabilities=self._capabilities,
             rows=tuple(rows),
             pending=report.pending(reading.metrics, self._spec.vcore_milli),
-            detail=f"ResourceManager {facts.identity.version} at {self._spec.resource_manager.admin_address}",
+            applications=self._applications,
+            detail=f"ResourceManager {facts.identity.version} at {self._spec.resource_manager.admin_address}{stale}",
         )
 
     def _rows(self, node: Node, reading: Reading, facts: Facts, age_seconds: float) -> Iterator[ReportRow]:
@@ -136,49 +175,25 @@ class YarnInstance:
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         capabilities = self._capabilities or report.capabilities(self._acts.facts(deadline))
-        custom = self._custom(offers, deadline)
-        due: dict[str, tuple[Offer, NodeUpdate]] = {}
-        answers: list[OfferAnswer] = []
-        for offer in offers:
-            update = self._update(offer, custom)
-            if isinstance(update, OfferAnswer):
-                answers.append(update)
-            elif update.node_id in due:
-                answers.append(_refused(offer, Refusal.BAD_VALUE, "there is another offer for this node in the call"))
-            else:
-                due[update.node_id] = offer, update
-        for taken in self._acts.update([update for _, update in due.values()], deadline):
-            offer, update = due[taken.node_id]
-            answers.append(report.answer(offer.node, taken, update.size, offer.total, self._spec.vcore_milli))
-        return CapacityReport(capabilities=capabilities, rows=(), answers=tuple(answers))
+        answers = self._publisher.publish(offers, capabilities, self._nodes, deadline)
+        return CapacityReport(capabilities=capabilities, rows=(), answers=answers)
 
-    def _custom(self, offers: Sequence[Offer], deadline: Deadline) -> Mapping[str, tuple[CustomResource, ...]]:
-        """The further resources of each node, which an update has to repeat. Where a node is new, all are asked for."""
-        known = self._nodes
-        if all(offer.framework_node in known for offer in offers):
-            return {offer.framework_node: known[offer.framework_node].node.custom for offer in offers}
-        return {node.node_id: node.custom for node in self._acts.nodes(deadline)}
-
-    def _update(self, offer: Offer, custom: Mapping[str, tuple[CustomResource, ...]]) -> NodeUpdate | OfferAnswer:
-        if offer.take_back:
-            return _refused(offer, Refusal.BAD_VALUE, "this plugin does not take back yet")
-        if offer.framework_node not in custom:
-            return _refused(offer, Refusal.UNKNOWN_NODE, "the ResourceManager does not list this node")
-        size = size_within(
-            cpu_milli=offer.total.cpu_milli,
-            memory_bytes=offer.total.memory_bytes,
-            vcore_milli=self._spec.vcore_milli,
-        )
+    def _read_applications(self, deadline: Deadline) -> str:
+        """Read the applications; why they could not be, which leaves those of before."""
         try:
-            return NodeUpdate(node_id=offer.framework_node, size=size, custom=custom[offer.framework_node])
-        except ValueError as error:
-            return _refused(offer, Refusal.BAD_VALUE, str(error))
+            self._applications = report.applications(self._reads.applications(deadline))
+        except YarnError as error:
+            return f"; the applications are those of an earlier report: {error}"
+        return ""
 
+    def _tasks_of(self, node: Node) -> NodeTasks:
+        tasks = NodeTasks(self._spec.user, self._spec.vcore_milli, self._clock, proc_root=self._proc_root)
+        return self._tasks.setdefault(node.name, tasks)
 
-def _refused(offer: Offer, refusal: Refusal, reason: str) -> OfferAnswer:
-    return OfferAnswer(
-        node=offer.node, framework_node=offer.framework_node, accepted=None, refusal=refusal, reason=reason
-    )
+    def _web_addresses(self, node: Node) -> dict[str, str]:
+        """Where the NodeManagers of a node answer that are not gone."""
+        known = self._nodes
+        return {node_id: known[node_id].node.http_address for node_id in report.live(self._own(node, known), known)}
 
 
 @contextmanager

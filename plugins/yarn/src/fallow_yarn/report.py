@@ -6,6 +6,7 @@ The units change here and nowhere else: a vcore stands for `vcore_milli` milli-c
 from collections.abc import Iterable, Mapping
 
 from fallow_hookspecs import (
+    Application,
     Capabilities,
     NodeState,
     OfferAnswer,
@@ -17,6 +18,7 @@ from fallow_hookspecs import (
 )
 from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError, YarnError
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, UpdateAnswer
+from fallow_yarn.rm.applications import RunningApplication
 from fallow_yarn.rm.client import Facts, NodeReading
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
@@ -99,14 +101,35 @@ def capabilities(facts: Facts) -> Capabilities:
     """What this ResourceManager does about sizes.
 
     With the CapacityScheduler's default calculator vcores are counted and never heeded. From 3.3 on a scheduler ends
-    what is above a node's size when the over-commit timeout runs out: an offer has to be renewed before that. Nothing
-    is taken back on purpose, since this plugin refuses such offers.
+    what is above a node's size when the over-commit timeout runs out, and no application is charged for that; so an
+    offer has to be renewed before its far timeout does.
     """
     cpu_honoured = facts.setup is None or facts.setup.calculator is not Calculator.DEFAULT
+    takes_back = facts.identity.takes_back
     return Capabilities(
-        cpu=ResourceCapability(honoured=cpu_honoured),
-        memory=ResourceCapability(honoured=True),
-        offer_lasts_seconds=FAR_TIMEOUT_MS // 1000 if facts.identity.takes_back else None,
+        cpu=ResourceCapability(honoured=cpu_honoured, takes_back=takes_back and cpu_honoured, take_back_charged=False),
+        memory=ResourceCapability(honoured=True, takes_back=takes_back, take_back_charged=False),
+        ends_single_tasks=True,
+        ends_gracefully=True,
+        reports_progress=True,
+        offer_lasts_seconds=FAR_TIMEOUT_MS // 1000 if takes_back else None,
+    )
+
+
+def applications(running: Iterable[RunningApplication]) -> tuple[Application, ...]:
+    """The running applications."""
+    return tuple(
+        Application(
+            id=application.id,
+            name=application.name,
+            user=application.user,
+            queue=application.queue,
+            kind=application.kind,
+            priority=application.priority,
+            progress=application.progress,
+            master_task_ids=() if application.master is None else (application.master,),
+        )
+        for application in running
     )
 
 

@@ -28,7 +28,7 @@ MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
 
 
 class Web:
-    """A ResourceManager's or NodeManager's web server. A connection a request: answers are few, none is left half read."""
+    """The web server of a Hadoop daemon. A connection a request: the answers are few, and none is left half read."""
 
     def __init__(self, endpoint: Endpoint, user: str) -> None:
         self.endpoint = endpoint

@@ -19,6 +19,10 @@ class Deadline:
         """The deadline that many seconds from now."""
         return cls(clock() + seconds, clock)
 
+    def within(self, seconds: float) -> "Deadline":
+        """The deadline that many seconds from now, or this one if it is earlier."""
+        return Deadline(min(self.at, self.clock() + seconds), self.clock)
+
     def left_seconds(self) -> float:
         """The time that is left; zero or negative when it is over."""
         return self.at - self.clock()

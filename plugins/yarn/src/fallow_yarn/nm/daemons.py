@@ -5,28 +5,65 @@ listens on the port of one of the nodes asked for. A process whose sockets canno
 root) counts without a node.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from fallow_hookspecs import Daemon, Process
+from fallow_yarn.nm.processes import PROC_ROOT, SETTLED_TICKS, Stat, now_ticks, read_all, read_command
 
 MAIN_CLASS = b"org.apache.hadoop.yarn.server.nodemanager.NodeManager"
 LISTENING = "0A"
+TURNS = 16
 
 
 def node_managers(
-    node_ids: Collection[str], before: Iterable[Daemon] = (), proc_root: Path = Path("/proc")
+    node_ids: Collection[str],
+    before: Iterable[Daemon] = (),
+    proc_root: Path = PROC_ROOT,
+    running: Iterable[Process] | None = None,
 ) -> tuple[Daemon, ...]:
     """The daemons of the nodes with these ids (`host:port`); of every NodeManager on this host if there are none.
 
     `before` is an earlier answer: the sockets of what was found then are not read again, which on a host with many
-    connections takes long.
+    connections takes long. `running`: the NodeManagers of this host, where they are known already.
     """
     ports = {int(node_id.rpartition(":")[2]): node_id for node_id in node_ids}
     known = {daemon.process: daemon for daemon in before if daemon.framework_node in node_ids}
-    found = (known.get(process) or _daemon(process, ports, proc_root) for process in _candidates(proc_root))
+    processes = RunningNodeManagers(proc_root).find(read_all(proc_root)) if running is None else running
+    found = (known.get(process) or _daemon(process, ports, proc_root) for process in processes)
     return tuple(daemon for daemon in found if daemon is not None)
+
+
+class RunningNodeManagers:
+    """Finds the NodeManagers of this host, whatever cluster they belong to.
+
+    A start script becomes one when it has done its work. So the command line of a process that is none is read again:
+    at every look while the process is young, and after that in turn, a few at each look.
+    """
+
+    def __init__(self, proc_root: Path = PROC_ROOT, clock: Callable[[], int] = now_ticks) -> None:
+        self._proc_root = proc_root
+        self._clock = clock
+        self._others: dict[int, int] = {}
+        self._turn = 0
+
+    def find(self, stats: Mapping[int, Stat]) -> tuple[Process, ...]:
+        """Those among all processes of this host."""
+        self._turn = (self._turn + 1) % TURNS
+        unread = [s for s in stats.values() if self._others.get(s.pid) == s.start_ticks and s.pid % TURNS != self._turn]
+        others = {stat.pid: stat.start_ticks for stat in unread}
+        settled = self._clock() - SETTLED_TICKS
+        found = []
+        for stat in stats.values():
+            if stat.pid in others:
+                continue
+            if MAIN_CLASS in read_command(self._proc_root, stat.pid):
+                found.append(stat.process)
+            elif stat.start_ticks < settled:
+                others[stat.pid] = stat.start_ticks
+        self._others = others
+        return tuple(found)
 
 
 def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daemon | None:
@@ -40,19 +77,6 @@ def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daem
         return None  # it ended while we looked
     own = next((ports[port] for port in sorted(listening & ports.keys())), None)
     return None if own is None else Daemon(process=process, framework_node=own)
-
-
-def _candidates(proc_root: Path) -> Iterator[Process]:
-    for entry in proc_root.iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            if MAIN_CLASS not in (entry / "cmdline").read_bytes().split(b"\0"):
-                continue
-            start_ticks = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[19])
-        except (OSError, ValueError, IndexError):
-            continue  # it ended while we looked, or is hidden from this user
-        yield Process(int(entry.name), start_ticks)
 
 
 def _listening_ports(process: Path) -> set[int]:

@@ -4,16 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rest import Web
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
+from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setup
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
 from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
+from fallow_yarn.rm.signal import signal_container
 from fallow_yarn.rm.size import Size
 
 FEW_NODES: Final = 16  # up to here, and up to one node in 50, reading single entries costs less than reading all
@@ -151,6 +154,14 @@ class ResourceManager:
     def check_rights(self, deadline: Deadline) -> None:
         """Show, without a change, that the user may change sizes; AccessDeniedError or another YarnError if not."""
         send(self._admin.call, (), deadline)
+
+    def applications(self, deadline: Deadline) -> tuple[RunningApplication, ...]:
+        """The running applications: one page."""
+        return read_applications(self._web, deadline)
+
+    def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
+        """Have a container signalled by its NodeManager, at its next heartbeat: SIGTERM, or with `force` SIGKILL."""
+        signal_container(self._client.call, container, deadline, force=force)
 
     def close(self) -> None:
         """Close the kept connections. Safe to repeat; a later call opens them again."""

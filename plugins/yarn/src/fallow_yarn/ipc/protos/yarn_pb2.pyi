@@ -17,6 +17,12 @@ class NodeState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REBOOTED: _ClassVar[NodeState]
     DECOMMISSIONING: _ClassVar[NodeState]
     SHUTDOWN: _ClassVar[NodeState]
+
+class SignalCommand(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTPUT_THREAD_DUMP: _ClassVar[SignalCommand]
+    GRACEFUL_SHUTDOWN: _ClassVar[SignalCommand]
+    FORCEFUL_SHUTDOWN: _ClassVar[SignalCommand]
 NEW: NodeState
 RUNNING: NodeState
 UNHEALTHY: NodeState
@@ -25,6 +31,9 @@ LOST: NodeState
 REBOOTED: NodeState
 DECOMMISSIONING: NodeState
 SHUTDOWN: NodeState
+OUTPUT_THREAD_DUMP: SignalCommand
+GRACEFUL_SHUTDOWN: SignalCommand
+FORCEFUL_SHUTDOWN: SignalCommand
 
 class NodeId(_message.Message):
     __slots__ = ("host", "port")
@@ -101,3 +110,35 @@ class UpdateNodeResourceRequest(_message.Message):
     NODES_FIELD_NUMBER: _ClassVar[int]
     nodes: _containers.RepeatedCompositeFieldContainer[NodeResource]
     def __init__(self, nodes: _Optional[_Iterable[_Union[NodeResource, _Mapping]]] = ...) -> None: ...
+
+class ApplicationId(_message.Message):
+    __slots__ = ("id", "cluster_timestamp")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CLUSTER_TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    id: int
+    cluster_timestamp: int
+    def __init__(self, id: _Optional[int] = ..., cluster_timestamp: _Optional[int] = ...) -> None: ...
+
+class ApplicationAttemptId(_message.Message):
+    __slots__ = ("application", "attempt")
+    APPLICATION_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    application: ApplicationId
+    attempt: int
+    def __init__(self, application: _Optional[_Union[ApplicationId, _Mapping]] = ..., attempt: _Optional[int] = ...) -> None: ...
+
+class ContainerId(_message.Message):
+    __slots__ = ("attempt", "id")
+    ATTEMPT_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    attempt: ApplicationAttemptId
+    id: int
+    def __init__(self, attempt: _Optional[_Union[ApplicationAttemptId, _Mapping]] = ..., id: _Optional[int] = ...) -> None: ...
+
+class SignalContainerRequest(_message.Message):
+    __slots__ = ("container", "command")
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    container: ContainerId
+    command: SignalCommand
+    def __init__(self, container: _Optional[_Union[ContainerId, _Mapping]] = ..., command: _Optional[_Union[SignalCommand, str]] = ...) -> None: ...

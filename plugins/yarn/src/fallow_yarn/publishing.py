@@ -1,0 +1,102 @@
+"""Offers as node sizes: what is sent for each, and what became of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fallow_hookspecs import Capabilities, Offer, OfferAnswer, Refusal
+from fallow_yarn import report
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, MAX_INT32, NodeUpdate
+from fallow_yarn.rm.client import NodeReading, ResourceManager
+from fallow_yarn.rm.nodes import Node
+from fallow_yarn.rm.size import Size, size_within
+
+
+class Publisher:
+    """Carries out the offers of one cluster. Use it from one thread.
+
+    A scheduler ignores an update that leaves a node's size as it is, its over-commit timeout included. So where a
+    take-back asks for the size that a node has already, that size is changed by 1 MB and back. `_running` has the sizes
+    whose notice runs: a take-back that is only repeated must not start its notice anew.
+    """
+
+    def __init__(self, manager: ResourceManager, spec: YarnSpec) -> None:
+        self._manager = manager
+        self._spec = spec
+        self._running: dict[str, Size] = {}
+
+    def publish(
+        self, offers: Sequence[Offer], capabilities: Capabilities, known: Mapping[str, NodeReading], deadline: Deadline
+    ) -> tuple[OfferAnswer, ...]:
+        """Carry out the offers that can be, in their order, in one call. `known`: the nodes of the newest report."""
+        nodes = self._nodes(offers, known, deadline)
+        due: dict[str, tuple[Offer, NodeUpdate]] = {}
+        answers: list[OfferAnswer] = []
+        for offer in offers:
+            update = self._update(offer, capabilities, nodes)
+            if isinstance(update, OfferAnswer):
+                answers.append(update)
+            elif update.node_id in due:
+                answers.append(_refused(offer, Refusal.BAD_VALUE, "there is another offer for this node in the call"))
+            else:
+                due[update.node_id] = offer, update
+        updates = [update for _, update in due.values()]
+        self._nudge(updates, nodes, deadline)
+        for taken in self._manager.update(updates, deadline):
+            offer, update = due[taken.node_id]
+            self._running.pop(update.node_id, None)
+            if taken.accepted and offer.take_back:
+                self._running[update.node_id] = update.size
+            answers.append(report.answer(offer.node, taken, update.size, offer.total, self._spec.vcore_milli))
+        return tuple(answers)
+
+    def _nodes(
+        self, offers: Sequence[Offer], known: Mapping[str, NodeReading], deadline: Deadline
+    ) -> Mapping[str, Node]:
+        """The nodes of the offers. They are asked for where one is new, or where the size of now matters."""
+        if all(offer.framework_node in known and not offer.take_back for offer in offers):
+            return {offer.framework_node: known[offer.framework_node].node for offer in offers}
+        return {node.node_id: node for node in self._manager.nodes(deadline)}
+
+    def _update(self, offer: Offer, capabilities: Capabilities, nodes: Mapping[str, Node]) -> NodeUpdate | OfferAnswer:
+        if offer.framework_node not in nodes:
+            return _refused(offer, Refusal.UNKNOWN_NODE, "the ResourceManager does not list this node")
+        for name in offer.take_back:
+            if not (capabilities.cpu if name == "cpu" else capabilities.memory).takes_back:
+                return _refused(offer, Refusal.BAD_VALUE, f"this ResourceManager does not take back {name}")
+        size = size_within(
+            cpu_milli=offer.total.cpu_milli,
+            memory_bytes=offer.total.memory_bytes,
+            vcore_milli=self._spec.vcore_milli,
+        )
+        notice_ms = min(offer.take_back.values(), default=MAX_INT32) * 1000
+        try:
+            return NodeUpdate(
+                node_id=offer.framework_node,
+                size=size,
+                custom=nodes[offer.framework_node].custom,
+                over_commit_timeout_ms=min(notice_ms, FAR_TIMEOUT_MS),
+            )
+        except ValueError as error:
+            return _refused(offer, Refusal.BAD_VALUE, str(error))
+
+    def _nudge(self, updates: Sequence[NodeUpdate], nodes: Mapping[str, Node], deadline: Deadline) -> None:
+        """Make the size of a node another one where a notice would be ignored."""
+        nudges = [
+            replace(
+                update, size=Size(update.size.memory_mb + 1, update.size.vcores), over_commit_timeout_ms=FAR_TIMEOUT_MS
+            )
+            for update in updates
+            if update.over_commit_timeout_ms != FAR_TIMEOUT_MS
+            and update.size == nodes[update.node_id].capability
+            and update.size != self._running.get(update.node_id)
+        ]
+        if nudges:
+            self._manager.update(nudges, deadline)
+
+
+def _refused(offer: Offer, refusal: Refusal, reason: str) -> OfferAnswer:
+    return OfferAnswer(
+        node=offer.node, framework_node=offer.framework_node, accepted=None, refusal=refusal, reason=reason
+    )

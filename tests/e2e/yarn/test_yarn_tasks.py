@@ -1,0 +1,249 @@
+"""Listing, ending and taking back single containers of a real NodeManager."""
+
+import getpass
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.yarn.application import Application, containers_ended, containers_running
+from tests.e2e.yarn.cluster import AM_MEMORY_MB, Cluster, StartCluster
+from tests.e2e.yarn.config import Setup
+from tests.e2e.yarn.rest import wait_for
+
+from fallow_hookspecs import (
+    ClusterConfig,
+    KillAnswer,
+    KillOrder,
+    KillResult,
+    Node,
+    Offer,
+    Resources,
+    Role,
+    Task,
+    TaskList,
+    TaskRole,
+    TaskState,
+)
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.plugin import YarnInstance
+
+MIB = 1 << 20
+NODE = Node(name="here", addresses=("localhost", "127.0.0.1"))
+TASK_MB, TASKS = 256, 3
+BOTH = frozenset(Role)
+SLEEP = "exec sleep 600"
+STUBBORN = "trap '' TERM; while :; do sleep 1; done"
+
+
+@pytest.fixture(scope="module")
+def cluster(yarn_cluster: StartCluster) -> Cluster:
+    return yarn_cluster(Setup(memory_mb=4096, vcores=8))
+
+
+@pytest.fixture
+def yarn(cluster: Cluster) -> Iterator[YarnInstance]:
+    """An instance that has reported once."""
+    made = instance(cluster)
+    made.report_capacity((NODE,), (), 10.0)
+    yield made
+    made.close()
+
+
+def instance(cluster: Cluster, roles: frozenset[Role] = BOTH) -> YarnInstance:
+    rm = cluster.rm
+    addresses = {"host": "localhost", "client": rm.client, "admin": rm.admin, "web": rm.web}
+    spec = YarnSpec.model_validate({"resourceManager": addresses, "user": getpass.getuser()})
+    return YarnInstance(ClusterConfig(name="etl", roles=roles, spec=spec))
+
+
+def submit(cluster: Cluster, command: str = SLEEP, containers: int = TASKS) -> Application:
+    """An application all of whose containers run."""
+    app = cluster.submit(containers, TASK_MB, 1, command)
+    wait_for(lambda: len(containers_running(app)) == containers, 60, "the containers")
+    return app
+
+
+def listed(yarn: YarnInstance) -> TaskList:
+    return yarn.list_tasks(NODE, 5.0)
+
+
+def tasks_of(yarn: YarnInstance, app: Application) -> dict[str, Task]:
+    return {task.id: task for task in listed(yarn).tasks if task.application_id == app.app_id}
+
+
+def workers_of(yarn: YarnInstance, app: Application) -> list[str]:
+    return sorted(task.id for task in tasks_of(yarn, app).values() if task.role is TaskRole.WORKER)
+
+
+def kill(yarn: YarnInstance, *task_ids: str, force: bool = False) -> dict[str, KillAnswer]:
+    order = KillOrder(task_ids=task_ids, reason="memory of this host is short", force=force)
+    return dict(yarn.kill_tasks(NODE, order, 5.0).answers)
+
+
+def exits(app: Application) -> dict[str, int]:
+    return {ended.container: ended.exit_code for ended in containers_ended(app)}
+
+
+def finish(yarn: YarnInstance, app: Application) -> None:
+    """End what is left of an application, so that the next test has the node for itself."""
+    kill(yarn, *tasks_of(yarn, app), force=True)
+    wait_for(lambda: not tasks_of(yarn, app), 30, "the end of the application")
+
+
+def environment(pid: int) -> set[bytes]:
+    return set(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+
+
+def test_containers_are_listed_with_their_requests_and_leaders_and_the_master_is_known(
+    cluster: Cluster, yarn: YarnInstance
+) -> None:
+    app = submit(cluster)
+    tasks = listed(yarn)
+    assert (tasks.complete, tasks.incomplete_reason) == (True, "")
+    assert [daemon.process.pid for daemon in tasks.daemons] == [cluster.nms["nm1"].pid]
+    assert {task.framework_node for task in tasks.tasks} == {cluster.nms["nm1"].node_id}
+    assert {task.state for task in tasks.tasks} == {TaskState.RUNNING}
+    by_role = {role: [task for task in tasks.tasks if task.role is role] for role in TaskRole}
+    assert {task.id for task in by_role[TaskRole.WORKER]} == containers_running(app)
+    assert {task.requested for task in by_role[TaskRole.WORKER]} == {Resources(1000, TASK_MB * MIB)}
+    (master,) = by_role[TaskRole.MASTER]
+    assert master.requested == Resources(1000, AM_MEMORY_MB * MIB)
+    for task in tasks.tasks:
+        (leader,) = task.processes
+        assert f"CONTAINER_ID={task.id}".encode() in environment(leader.pid)
+        assert task.age_seconds is not None
+        assert 0 <= task.age_seconds < 120
+        assert task.cgroups == ()
+
+    (application,) = yarn.report_capacity((NODE,), (), 10.0).applications
+    assert (application.id, application.master_task_ids) == (app.app_id, (master.id,))
+    assert (application.name, application.queue, application.kind) == ("sleep", "root.default", "YARN")
+    assert (application.user, application.priority, application.progress) == ("tester", 0, 0.5)
+    finish(yarn, app)
+
+
+def test_one_container_ends_by_term_and_one_by_kill_and_nothing_else_does(cluster: Cluster, yarn: YarnInstance) -> None:
+    app = submit(cluster, containers=4)
+    first, second, *others = workers_of(yarn, app)
+    assert kill(yarn, first) == {first: KillAnswer(result=KillResult.ENDING)}
+    assert kill(yarn, second, force=True) == {second: KillAnswer(result=KillResult.ENDING)}
+    wait_for(lambda: len(exits(app)) == 2, 30, "the ends")
+    assert exits(app) == {first: 143, second: 137}
+    wait_for(lambda: workers_of(yarn, app) == others, 30, "a list without them")
+    assert kill(yarn, first, second) == dict.fromkeys([first, second], KillAnswer(result=KillResult.ALREADY_GONE))
+    assert exits(app) == {first: 143, second: 137}
+    finish(yarn, app)
+
+
+def test_a_container_that_ignores_term_lives_on_until_it_is_forced(cluster: Cluster, yarn: YarnInstance) -> None:
+    app = submit(cluster, STUBBORN, containers=1)
+    (stubborn,) = workers_of(yarn, app)
+    for _ in range(2):
+        assert kill(yarn, stubborn)[stubborn].result is KillResult.ENDING
+    assert tasks_of(yarn, app)[stubborn].state is TaskState.RUNNING
+    kill(yarn, stubborn, force=True)
+    wait_for(lambda: exits(app) == {stubborn: 137}, 30, "its end")
+    finish(yarn, app)
+
+
+@pytest.mark.parametrize(("force", "code"), [(False, 143), (True, 137)])
+def test_the_controller_ends_a_container_through_the_resource_manager(
+    cluster: Cluster, yarn: YarnInstance, force: bool, code: int
+) -> None:
+    app = submit(cluster, containers=2)
+    first, second = workers_of(yarn, app)
+    controller = instance(cluster, frozenset({Role.CONTROLLER}))
+    absent = second[:-6] + "000999"
+    answers = kill(controller, first, absent, force=force)
+    assert answers[first] == KillAnswer(result=KillResult.ENDING)
+    assert answers[absent].result is KillResult.NO_ACCESS
+    assert "absent container" in answers[absent].reason
+    wait_for(lambda: exits(app) == {first: code}, 30, "its end")
+    controller.close()
+    finish(yarn, app)
+
+
+def test_a_node_manager_that_does_not_answer_is_no_empty_list_and_its_containers_can_be_ended(
+    cluster: Cluster, yarn: YarnInstance
+) -> None:
+    app = submit(cluster)
+    nm = cluster.nms["nm1"]
+    before = tasks_of(yarn, app)
+    victim = workers_of(yarn, app)[0]
+    assert nm.process is not None
+    nm.process.send_signal(signal.SIGSTOP)
+    try:
+        tasks = listed(yarn)
+        assert not tasks.complete
+        assert "time given was over" in tasks.incomplete_reason
+        assert {task.id for task in tasks.tasks} == before.keys()
+        assert tasks.age_seconds > 1
+        assert kill(yarn, victim, force=True)[victim].result is KillResult.ENDING
+        wait_for(lambda: victim not in tasks_of(yarn, app), 30, "a list without it")
+        assert tasks_of(yarn, app).keys() == before.keys() - {victim}
+    finally:
+        nm.process.send_signal(signal.SIGCONT)
+    wait_for(lambda: exits(app) == {victim: 137}, 30, "its end")
+    finish(yarn, app)
+
+
+def test_containers_outlive_a_killed_node_manager_in_the_list_also_for_an_instance_that_knows_nothing(
+    cluster: Cluster, yarn: YarnInstance
+) -> None:
+    app = submit(cluster)
+    before = tasks_of(yarn, app)
+    cluster.kill("nm1")
+    assert tasks_of(yarn, app).keys() == before.keys()
+    fresh = instance(cluster)
+    fresh.report_capacity((NODE,), (), 10.0)
+    tasks = fresh.list_tasks(NODE, 5.0)
+    assert not tasks.complete
+    assert {task.id: task.processes for task in tasks.tasks} == {i: task.processes for i, task in before.items()}
+    assert {task.requested for task in tasks.tasks} == {Resources(0, 0)}
+    fresh.close()
+    cluster.restart("nm1")
+    yarn.report_capacity((NODE,), (), 10.0)
+    wait_for(lambda: listed(yarn).complete, 30, "a complete list")
+    assert tasks_of(yarn, app).keys() == before.keys()
+    finish(yarn, app)
+
+
+def test_containers_without_cgroups_may_be_moved(cluster: Cluster, yarn: YarnInstance) -> None:
+    app = submit(cluster, "sleep 600 & sleep 601")
+    tasks = tasks_of(yarn, app)
+    placement = yarn.set_cgroup_parent(NODE, "batch/yarn")
+    assert not placement.new_tasks_follow
+    assert {place.task_id: place.cgroups for place in placement.tasks} == dict.fromkeys(tasks, ())
+    for place in placement.tasks:
+        assert set(tasks[place.task_id].processes) < set(place.movable)
+        for process in place.movable:
+            assert f"CONTAINER_ID={place.task_id}".encode() in environment(process.pid)
+    finish(yarn, app)
+
+
+def take(yarn: YarnInstance, cluster: Cluster, memory_mb: int, notice_seconds: int | None = None) -> None:
+    total = Resources(8000, memory_mb * MIB)
+    take_back = {} if notice_seconds is None else {"memory": notice_seconds}
+    offer = Offer(node=NODE.name, framework_node=cluster.nms["nm1"].node_id, total=total, take_back=take_back)  # type: ignore[arg-type]
+    (answer,) = yarn.report_capacity((NODE,), (offer,), 10.0).answers
+    assert answer.accepted == total
+
+
+def test_a_take_back_at_the_size_in_force_ends_the_newest_after_its_notice_and_a_drain_before_it_nothing(
+    cluster: Cluster, yarn: YarnInstance
+) -> None:
+    app = submit(cluster)
+    small = AM_MEMORY_MB + TASK_MB
+    take(yarn, cluster, small)
+    wait_for(lambda: cluster.nodes()[cluster.nms["nm1"].node_id].total_mb == small, 20, "the small size")
+    take(yarn, cluster, small, notice_seconds=60)
+    take(yarn, cluster, 4096)
+    take(yarn, cluster, small)
+    assert exits(app) == {}
+    take(yarn, cluster, small, notice_seconds=2)
+    wait_for(lambda: len(exits(app)) == 2, 30, "the ends")
+    assert set(exits(app).values()) == {-102}
+    wait_for(lambda: len(workers_of(yarn, app)) == 1, 30, "a list without them")
+    take(yarn, cluster, 4096)
+    finish(yarn, app)
