@@ -43,7 +43,7 @@ from tests.e2e.yarn.sizes import (
 ALLOCATED_MB = MASTER_MB + CONTAINERS * CONTAINER_MB
 
 StartFallow = Callable[..., Fallow]
-pytestmark = pytest.mark.timeout(4 * SECONDS)
+pytestmark = pytest.mark.timeout(6 * SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +61,9 @@ def app(cluster: Cluster) -> Application:
 @pytest.fixture
 def start_fallow(cluster: Cluster, app: Application, tmp_path: Path) -> Iterator[StartFallow]:
     """Starts `fallow run` on nodes with their configured sizes. In the end every container must still run."""
+    for name in [name for name, daemon in cluster.daemons.items() if daemon.process is None]:
+        cluster.launch(name)  # the test before failed
+    cluster.wait_ready()
     running = containers_running(app)
     for node_id in cluster.nodes():
         resize(cluster, node_id, SETUP.memory_mb, SETUP.vcores, FAR_MS)
@@ -85,7 +88,7 @@ def test_node_sizes_follow_a_real_load_down_and_up(cluster: Cluster, start_fallo
     start_fallow(reserved=0)
     floors = len(cluster.nms)
     most = CPUS * 95 // 10  # less than one node is configured with
-    wait_for(lambda: 2 * floors < vcores(cluster) <= most, SECONDS, "sizes at rest: is this host busy with other work?")
+    wait_for(lambda: 2 * floors < vcores(cluster) <= most, 3 * SECONDS, "sizes at rest: is this host busy otherwise?")
     at_rest = vcores(cluster)
     with all_cpus_busy():
         wait_for(lambda: floors <= vcores(cluster) <= at_rest // 2, SECONDS, "sizes to fall with the load")
