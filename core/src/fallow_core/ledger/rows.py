@@ -14,6 +14,7 @@ A size is in flight from the moment it is sent. It leaves flight
 On a node that is gone only what is allocated counts. All functions return a new row; times are monotonic seconds.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -44,14 +45,19 @@ class Sent:
         """Whether its call had ended before then."""
         return self.ended_at is not None and self.ended_at < time
 
+    def of_call(self, sent_at: float) -> bool:
+        """Whether it was sent by the call under way that started then; one taken over may be of the same moment."""
+        return self.sent_at == sent_at and self.ended_at is None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What is known of one row. `measured_at` is when the request of the newest report began.
 
     `resend`: the newest size sent did not arrive, or somebody else changed it. `foreign` is the size that somebody
-    else set, for showing. `refreshed_at` is when the framework last took a size. `refusal`: why the framework did not
-    take the newest size, since `refused_at`.
+    else set, for showing. `arrived_sent_at` is when the newest size that was seen in force was sent; what is in flight
+    from before is believed, and no longer the newest. `refreshed_at` is when the framework last took a size. `refusal`:
+    why the framework did not take the newest size, since `refused_at`.
     """
 
     key: RowKey
@@ -66,6 +72,7 @@ class Row:
     in_flight: tuple[Sent, ...] = ()
     resend: bool = False
     foreign: Resources | None = None
+    arrived_sent_at: float = -math.inf
     refreshed_at: float | None = None
     refusal: str = ""
     refused_at: float | None = None
@@ -78,9 +85,15 @@ class Row:
             sizes += [self.in_force] if self.in_force is not None else []
         return max(size.amount(resource) for size in sizes)
 
+    @property
+    def newest_size(self) -> Resources | None:
+        """The newest size sent, or the one in force if that has arrived; `None` if neither is known."""
+        newest = self.in_flight[-1] if self.in_flight else None
+        return newest.size if newest is not None and newest.sent_at > self.arrived_sent_at else self.in_force
+
     def newest(self, resource: ResourceName) -> int | None:
-        """The newest size sent, or the one in force if nothing is in flight; `None` if neither is known."""
-        size = self.in_flight[-1].size if self.in_flight else self.in_force
+        """One resource of `newest_size`."""
+        size = self.newest_size
         return None if size is None else size.amount(resource)
 
 
@@ -125,7 +138,9 @@ def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_
     kept = tuple(
         s for s in row.in_flight if not (s.answered and arrived) and not s.over(row.measured_at - in_flight_seconds)
     )
-    if gone or arrived:
+    if newest is not None and arrived:
+        return replace(row, in_flight=kept, foreign=None, arrived_sent_at=newest.sent_at)
+    if gone:
         return replace(row, in_flight=kept, foreign=None)
     lost = newest is not None and newest not in kept
     ours = any(s.size == in_force for s in row.in_flight)
@@ -148,13 +163,13 @@ def sent(row: Row, size: Resources, now: float) -> Row:
 
 def answered(row: Row, sent_at: float, size: Resources, now: float) -> Row:
     """The row after the framework took the size sent then, as `size`."""
-    taken = (replace(s, size=size, ended_at=now, answered=True) if s.sent_at == sent_at else s for s in row.in_flight)
+    taken = (replace(s, size=size, ended_at=now, answered=True) if s.of_call(sent_at) else s for s in row.in_flight)
     return replace(row, in_flight=tuple(taken), refreshed_at=now, refusal="", refused_at=None)
 
 
 def refused(row: Row, sent_at: float, reason: str, now: float) -> Row:
     """The row after the framework said that it did not take the size sent then: it is not asked again at once."""
-    kept = tuple(s for s in row.in_flight if s.sent_at != sent_at)
+    kept = tuple(s for s in row.in_flight if not s.of_call(sent_at))
     return replace(row, in_flight=kept, refusal=reason, refused_at=now)
 
 
@@ -163,13 +178,13 @@ def unanswered(row: Row, sent_at: float, now: float) -> Row:
 
     An earlier unanswered one of the same size says nothing more.
     """
-    sizes = [s.size for s in row.in_flight if s.sent_at == sent_at]
+    sizes = [s.size for s in row.in_flight if s.of_call(sent_at)]
     kept = (s for s in row.in_flight if s.answered or s.ended_at is None or s.size not in sizes)
-    ended = (replace(s, ended_at=now) if s.sent_at == sent_at else s for s in kept)
+    ended = (replace(s, ended_at=now) if s.of_call(sent_at) else s for s in kept)
     return replace(row, in_flight=tuple(ended), resend=True)
 
 
 def resumed(row: Row, sizes: Iterable[Resources], now: float) -> Row:
-    """The row with sizes that an earlier process had in flight: all of them may still be carried out."""
+    """The row with sizes that an earlier process had in flight: all of them may still be carried out, or none."""
     old = tuple(Sent(size=size, sent_at=now, ended_at=now) for size in sizes)
-    return replace(row, in_flight=(*old, *row.in_flight))
+    return replace(row, in_flight=(*old, *row.in_flight), resend=row.resend or bool(old))
