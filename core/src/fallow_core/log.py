@@ -4,6 +4,7 @@ The same event with the same words is written at most once a minute; how often i
 next one.
 """
 
+import json
 import logging
 import sys
 import time
@@ -14,14 +15,15 @@ REMEMBERED = 1000
 
 
 def event(logger: logging.Logger, level: int, name: str, **fields: object) -> None:
-    """Log one event. A value with spaces is quoted; line ends never get into the log."""
+    """Log one event. A value that is no plain word is quoted as JSON has it; line ends never get into the log."""
     if logger.isEnabledFor(level):
         logger.log(level, "%s", " ".join([name, *(f"{key}={_text(value)}" for key, value in fields.items())]))
 
 
 def _text(value: object) -> str:
     text = " ".join(str(value).split())
-    return f'"{text}"' if " " in text or not text else text
+    plain = text.isprintable() and not any(c in text for c in ' "=\\')
+    return text if text and plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 class RepeatFilter(logging.Filter):

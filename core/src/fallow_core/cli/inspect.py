@@ -2,8 +2,7 @@
 
 import json
 import os
-import pwd
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,12 @@ import click
 
 from fallow_core.cli import render
 from fallow_core.cli.run import config_option, load_config
+from fallow_core.cli.table import printable
 from fallow_core.config.document import read
 from fallow_core.config.load import CORE_FILE
 from fallow_core.config.models import CoreFile
-from fallow_core.standalone.control import ask
+from fallow_core.errors import ControlError
+from fallow_core.standalone.control import ask, user_name
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 socket_option = click.option(
@@ -22,8 +23,18 @@ socket_option = click.option(
 )
 
 
-def _show(answer: Any, as_json: bool, lines: list[str]) -> None:
-    click.echo(json.dumps(answer, indent=2, default=str) if as_json else "\n".join(lines))
+def _show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None:
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+        return
+    try:
+        text = "\n".join(printable(line) for line in lines(answer))
+    except KeyError as error:
+        advice = "restart it, or ask with --json"
+        raise ControlError(
+            f"the Fallow that runs is of another version and says nothing of {error}; {advice}"
+        ) from error
+    click.echo(text)
 
 
 def _socket(path: Path, socket: Path | None) -> Path:
@@ -43,7 +54,7 @@ def _socket(path: Path, socket: Path | None) -> Path:
 def status(path: Path, socket: Path | None, as_json: bool) -> None:
     """Show what the node can lend, and each cluster with its offers, sizes in force, beliefs and health."""
     answer = ask(_socket(path, socket), {"request": "status"})
-    _show(answer, as_json, render.status(answer))
+    _show(answer, as_json, render.status)
 
 
 @click.command()
@@ -54,7 +65,7 @@ def status(path: Path, socket: Path | None, as_json: bool) -> None:
 def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) -> None:
     """Show the inputs and the arithmetic of each offer on NODE (default: this host)."""
     answer = ask(_socket(path, socket), {"request": "explain", "node": node})
-    _show(answer, as_json, render.explanation(answer))
+    _show(answer, as_json, render.explanation)
 
 
 @click.command()
@@ -68,7 +79,7 @@ def switch(state: str, cluster: str, why: str, path: Path, socket: Path | None, 
     """Let CLUSTER lend (normal), hold (no growth) or drain (no new work). Kept over restarts."""
     request = {"request": "switch", "state": state, "cluster": cluster, "why": why}
     answer = ask(_socket(path, socket), request)
-    _show(answer, as_json, [f"{answer['cluster']}: {answer['state']}"])
+    _show(answer, as_json, lambda answer: [f"{answer['cluster']}: {answer['state']}"])
 
 
 @click.command()
@@ -82,7 +93,7 @@ def doctor(path: Path, as_json: bool) -> int:
     config = load_config(path)
     found = list(findings(config, this_host(config)))
     answer = [render.finding_values(about, finding) for about, finding in found]
-    _show(answer, as_json, render.findings(answer))
+    _show(answer, as_json, render.findings)
     return int(any(finding.ok is False for _, finding in found))
 
 
@@ -94,9 +105,9 @@ def restore(path: Path, as_json: bool) -> int:
 
     Works with a running Fallow, and without one. Exit code 1 if a size could not be put back.
     """
-    from fallow_core.standalone.restore import is_done, restore
+    from fallow_core.standalone.restore import restore
 
     config = load_config(path)
-    answer = restore(config, pwd.getpwuid(os.geteuid()).pw_name, time.monotonic)
-    _show(answer, as_json, render.restored(answer))
-    return int(not is_done(answer))
+    answer = restore(config, user_name(os.geteuid()))
+    _show(answer, as_json, render.restored)
+    return int(not answer["done"])

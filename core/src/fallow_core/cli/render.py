@@ -1,24 +1,23 @@
 """Answers of a running Fallow as lines for people."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from fallow_core.cli.table import amount, seconds, table
+from fallow_core.cli.table import amount, paragraph, seconds, table
 from fallow_hookspecs import RESOURCE_NAMES, Finding, ResourceName
 
 Answer = dict[str, Any]
 
 UNITS: dict[ResourceName, str] = {"cpu": "CPU, cores", "memory": "memory, GiB"}
 FIELDS: dict[ResourceName, str] = {"cpu": "cpu_milli", "memory": "memory_bytes"}
+MOST_IN_FLIGHT = 4
 
 
 def status(answer: Answer) -> list[str]:
     """`fallow status`."""
-    sending = "nothing is sent" if answer["mode"] == "observe" else "offers are sent"
-    lines = [
-        f"publishing mode {answer['mode']} ({sending}), up {seconds(answer['uptime_seconds'])}, {answer['config_file']}"
-    ]
-    lines += [f"! {problem}" for problem in _problems(answer)]
+    lines = [f"{_mode(answer)}, up {seconds(answer['uptime_seconds'])}, {answer['config_file']}"]
+    lines += _marked(_problems(answer))
     for node in answer["nodes"]:
         lines += ["", f"node {node['node']}", *_node_table(node)]
     for cluster in answer["clusters"]:
@@ -26,11 +25,26 @@ def status(answer: Answer) -> list[str]:
     return lines
 
 
+def _mode(answer: Answer) -> str:
+    sending = "nothing is sent" if answer["mode"] == "observe" else "offers are sent"
+    return f"publishing mode {answer['mode']} ({sending})"
+
+
+def _marked(problems: Iterable[str], indent: str = "") -> list[str]:
+    return [line for problem in problems for line in paragraph(f"! {problem}", indent)]
+
+
 def _problems(answer: Answer) -> list[str]:
     problems = [*answer["config_problems"], *(f"{name}: {why}" for name, why in answer["failed"].items())]
     problems += [f"{name}: still being built" for name in answer["building"]]
     problems += [f"{resource}: {why}" for resource, why in answer["sample_problems"].items()]
-    return [*problems, answer["journal_error"]] if answer["journal_error"] else problems
+    problems += [
+        f"{row['cluster']} {row['framework_node']}: known from before and not reported yet; until then nothing grows"
+        for node in answer["nodes"]
+        for row in node["awaited"]
+    ]
+    problems += ["the sizes found first are being put back"] if answer["restoring"] else []
+    return problems + [text for text in (answer["journal_error"], answer["journal_lost"]) if text]
 
 
 def _node_table(node: Answer) -> list[str]:
@@ -44,25 +58,38 @@ def _node_table(node: Answer) -> list[str]:
 
 
 def _cluster(cluster: Answer) -> list[str]:
-    plugin, switch = cluster["plugin"], cluster["switch"]
+    plugin, switch, age = cluster["plugin"], cluster["switch"], cluster["report_age_seconds"]
     who = f" (by {switch['who']}{': ' + switch['why'] if switch['why'] else ''})" if switch["who"] else ""
-    lines = [
-        f"cluster {cluster['cluster']}   switch {switch['state']}{who}   {plugin['distribution']} {plugin['version']}",
-        f"  {cluster['detail'] or 'no report yet'}; report {seconds(cluster['report_age_seconds'])} old",
-    ]
-    lines += [f"  ! {lane}: {_lane(cluster[lane])}" for lane in ("reads", "acts") if cluster[lane]["state"] != "ok"]
-    lines += [f"  ! {text}" for text in _incapable(cluster["capabilities"])]
+    title = (
+        f"cluster {cluster['cluster']}   {plugin['distribution']} {plugin['version']}   switch {switch['state']}{who}"
+    )
+    report = "no report yet" if age is None else f"{cluster['detail'] or 'reported'}; report {seconds(age)} old"
+    lines = [*paragraph(title), *paragraph(report, "  ")]
+    failing = [f"{call} failed: {reason}" for call, reason in cluster["failing"].items()]
+    lanes = [f"{lane} {_lane(cluster[lane])}" for lane in ("reads", "acts") if cluster[lane]["state"] != "ok"]
+    lines += _marked([*failing, *lanes, *_incapable(cluster["capabilities"])], "  ")
     if not cluster["rows"]:
         return [*lines, "  no node of this cluster is seen here"]
-    head = ["NODE", "STATE", "", "ALLOCATED", "IN FORCE", "IN FLIGHT", "BELIEF", "OFFER", "FLOOR", "AT FIRST", "NOTE"]
-    body = [line for row in cluster["rows"] for line in _row(row)]
-    return [*lines, *table([head, *body], indent="  ")]
+    head = ["", "ALLOCATED", "IN FORCE", "IN FLIGHT", "BELIEF", "OFFER", "FLOOR", "AT FIRST"]
+    amounts = [[UNITS[name], *_amounts(name, row)] for row in cluster["rows"] for name in RESOURCE_NAMES]
+    first, *rest = table([head, *amounts], indent="    ")
+    lines.append(first)
+    for number, row in enumerate(cluster["rows"]):
+        lines.append(f"  {row['framework_node']}   {row['state']}, seen {seconds(row['age_seconds'])} ago")
+        lines += rest[number * len(RESOURCE_NAMES) :][: len(RESOURCE_NAMES)]
+        lines += [line for note in _notes(row) for line in paragraph(note, "    ")]
+    return lines
 
 
 def _lane(lane: Answer) -> str:
-    again = lane["next_try_in_seconds"]
-    when = "" if again is None else f"; next try in {seconds(again)}"
-    return f"{lane['state']}: {lane['reason']} ({lane['failures']} failures{when})"
+    """A lane that is not well. Why a call failed is told with the call; here is what that means for the next ones."""
+    if lane["state"] == "stalled":
+        return f"stalled: {lane['reason']}"
+    if lane["state"] == "broken":
+        return "broken: no further call before the configuration is changed"
+    failures, again = lane["failures"], lane["next_try_in_seconds"]
+    when = f"in {seconds(again)}" if again else "with the next call that is due"
+    return f"{lane['state']} after {failures} failure{'' if failures == 1 else 's'}: next try {when}"
 
 
 def _incapable(capabilities: Answer | None) -> list[str]:
@@ -70,21 +97,17 @@ def _incapable(capabilities: Answer | None) -> list[str]:
     return [f"the framework ignores {name}: its offers hold nothing back" for name in ignored]
 
 
-def _row(row: Answer) -> list[list[str]]:
-    notes = [row["due"]["why"]] if row["due"] else []
-    if row["refusal"]:
-        notes.append(f"refused: {row['refusal']}")
-    if row["changed_by_others"]:
-        notes.append("somebody else changed the size")
-    lines = []
-    for name in RESOURCE_NAMES:
-        first = name == RESOURCE_NAMES[0]
-        sizes = [_part(name, row[key]) for key in ("allocated", "in_force")]
-        flight = ", ".join(_part(name, size) for size in row["in_flight"]) or "-"
-        rest = [_part(name, row[key]) for key in ("belief", "offer", "floor", "original")]
-        names = [row["framework_node"], row["state"]] if first else ["", ""]
-        lines.append([*names, UNITS[name], *sizes, flight, *rest, "; ".join(notes) if first else ""])
-    return lines
+def _amounts(name: ResourceName, row: Answer) -> list[str]:
+    flight = [_part(name, size) for size in row["in_flight"]]
+    shown = ", ".join([*(["..."] if len(flight) > MOST_IN_FLIGHT else []), *flight[-MOST_IN_FLIGHT:]])
+    before, after = ("allocated", "in_force"), ("belief", "offer", "floor", "original")
+    return [*(_part(name, row[key]) for key in before), shown or "-", *(_part(name, row[key]) for key in after)]
+
+
+def _notes(row: Answer) -> list[str]:
+    notes = [f"due: {row['due']['why']}"] if row["due"] else []
+    notes += [f"refused: {row['refusal']}"] if row["refusal"] else []
+    return [*notes, "somebody else changed the size"] if row["changed_by_others"] else notes
 
 
 def _part(name: ResourceName, size: Answer | None) -> str:
@@ -93,16 +116,18 @@ def _part(name: ResourceName, size: Answer | None) -> str:
 
 def explanation(answer: Answer) -> list[str]:
     """`fallow explain`: each number with the terms it was made from."""
-    lines = [f"node {answer['node']}"]
+    lines = [f"node {answer['node']}, {_mode(answer)}"]
     for name in RESOURCE_NAMES:
         lines += ["", UNITS[name], *_arithmetic(name, answer["resources"][name])]
     lines.append("")
-    if not answer["due"]:
-        return [*lines, "nothing is due: every size is within the band, or waits for its growth to hold"]
     for due in answer["due"]:
         sizes = ", ".join(f"{UNITS[name]}: {_part(name, due['size'])}" for name in RESOURCE_NAMES)
         when = "at once" if due["urgent"] else "with the next call"
-        lines.append(f"due {when}: {due['key']['cluster']} {due['key']['framework_node']} to {sizes}; {due['why']}")
+        key = due["key"]
+        lines += paragraph(f"due {when}: {key['cluster']} {key['framework_node']} to {sizes}; {due['why']}")
+    if not answer["due"]:
+        reasons = "every size is within the band, or waits for its growth to hold, or its cluster was restored"
+        lines.append(f"nothing is due: {reasons}")
     return lines
 
 
@@ -136,16 +161,18 @@ def _arithmetic(name: ResourceName, ledger: Answer) -> list[str]:
         demand = "everything" if account["demand"] is None else shown(account["demand"])
         limit = "" if account["limit"] is None else f", limit {shown(account['limit'])}"
         drains = "; drains for one that waits" if account["drains_for_others"] else ""
-        lines.append(
-            f"  account {account['cluster']}: weight {account['weight']}, allocated {shown(account['allocated'])}, "
+        lines += paragraph(
+            f"account {account['cluster']}: weight {account['weight']}, allocated {shown(account['allocated'])}, "
             f"wants {demand}{limit}, floor {shown(account['floor'])} → fair {shown(account['fair'])}, "
-            f"target {shown(account['target'])}{drains}"
+            f"target {shown(account['target'])}{drains}",
+            "  ",
         )
     for row in ledger["rows"]:
         reasons = f" ({'; '.join(row['reasons'])})" if row["reasons"] else ""
-        lines.append(
-            f"    {row['key'][2]}: target {shown(row['target'])} → offer {shown(row['size'])}{reasons}; "
-            f"in force {shown(row['in_force'])}, newest sent {shown(row['newest'])}, belief {shown(row['belief'])}"
+        lines += paragraph(
+            f"{row['key'][2]}: target {shown(row['target'])} → offer {shown(row['size'])}{reasons}; "
+            f"in force {shown(row['in_force'])}, newest sent {shown(row['newest'])}, belief {shown(row['belief'])}",
+            "    ",
         )
     return lines
 
@@ -160,34 +187,19 @@ def findings(found: list[Answer]) -> list[str]:
     marks = {True: "ok   ", False: "WRONG", None: "?    "}
     lines = []
     for finding in found:
-        lines.append(f"{marks[finding['ok']]}  {finding['about']}: {finding['subject']}: {finding['detail']}")
+        text = f"{marks[finding['ok']]}  {finding['about']}: {finding['subject']}: {finding['detail']}"
+        lines += paragraph(text, hanging=" " * 7)
         if finding["advice"] and finding["ok"] is not True:
-            lines.append(f"       → {finding['advice']}")
+            lines += paragraph(f"→ {finding['advice']}", " " * 7, "  ")
     wrong = sum(finding["ok"] is False for finding in found)
     return [*lines, "", f"{len(found)} findings, {wrong} wrong"]
 
 
 def restored(answer: Answer) -> list[str]:
-    """`fallow restore`: what each row has now, and what is still allocated above it."""
+    """`fallow restore`: what became of each row, and what else kept a size from being put back."""
     lines = []
-    for cluster in answer["clusters"]:
-        for row in cluster["rows"]:
-            sizes = ", ".join(f"{UNITS[name]}: {_part(name, row['in_force'])}" for name in RESOURCE_NAMES)
-            lines.append(f"{cluster['cluster']} {row['framework_node']}: {_outcome(row)}; in force {sizes}")
-        if not cluster["rows"]:
-            reason = cluster["reads"]["reason"] or "it reported none"
-            lines.append(f"{cluster['cluster']}: no node seen, nothing put back: {reason}")
-    lines += [f"{name}: nothing put back: {why}" for name, why in answer["failed"].items()]
-    return lines or ["no cluster is configured: nothing to put back"]
-
-
-def _outcome(row: Answer) -> str:
-    original = row["original"]
-    if original is None:
-        return "never changed by Fallow"
-    if row["in_flight"]:
-        return "sent, not seen in force yet"
-    if any(row["in_force"][field] < original[field] for field in FIELDS.values()):
-        return "NOT restored"
-    above = [name for name, field in FIELDS.items() if row["allocated"][field] > row["in_force"][field]]
-    return f"restored; still allocated above it: {', '.join(above)}" if above else "restored"
+    for row in answer["rows"]:
+        sizes = ", ".join(f"{UNITS[name]}: {_part(name, row['in_force'])}" for name in RESOURCE_NAMES)
+        lines += paragraph(f"{row['cluster']} {row['framework_node']}: {row['detail']}; in force {sizes}")
+    lines += _marked(answer["problems"])
+    return lines or ["no node of any cluster is here: nothing to put back"]

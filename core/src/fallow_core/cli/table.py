@@ -1,10 +1,12 @@
-"""Plain tables for a terminal, and amounts for people."""
+"""Plain tables and paragraphs for a terminal, and amounts for people."""
 
+import textwrap
 from collections.abc import Sequence
 
 from fallow_hookspecs import ResourceName
 
 GIB = 2**30
+WIDTH = 140
 
 
 def table(lines: Sequence[Sequence[str]], indent: str = "") -> list[str]:
@@ -14,6 +16,23 @@ def table(lines: Sequence[Sequence[str]], indent: str = "") -> list[str]:
         (indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip()
         for line in lines
     ]
+
+
+def paragraph(text: str, indent: str = "", hanging: str = "    ") -> list[str]:
+    """A text of any length as lines of at most `WIDTH` characters, unless a word is longer; its words stay whole."""
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def printable(line: str) -> str:
+    """The line without what would do something to a terminal."""
+    return "".join(character if character.isprintable() else "�" for character in line)
 
 
 def amount(resource: ResourceName, value: float | None) -> str:

@@ -1,5 +1,6 @@
 """The controller's loop: it joins samples, plugin instances and the ledger, and publishes what is due.
 
-`cluster` drives one plugin instance, `controller` the ledger of all nodes over all clusters, `journal` keeps what has
-to survive a kill. All state is owned by the one thread that calls `Controller.tick`; nothing here blocks on a plugin.
+`controller` is the ledger of all nodes over all clusters. `cluster` drives one plugin instance, with `reads` for what
+it asks. `journal` keeps what has to survive a kill, `remembering` says what that is, `leaving` which sizes stay behind.
+All state is owned by the one thread that calls `Controller.tick`; nothing here blocks on a plugin.
 """

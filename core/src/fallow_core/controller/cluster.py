@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
+from fallow_core.controller.reads import Reads
 from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
@@ -28,18 +29,19 @@ from fallow_hookspecs import (
 
 log = logging.getLogger("fallow.cluster")
 
-REPORT_TIMEOUT_SECONDS = 20.0
 PUBLISH_TIMEOUT_SECONDS = 20.0
-LIST_TASKS_INTERVAL_SECONDS = 2.0
-LIST_TASKS_TIMEOUT_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What an earlier process knew of a row: the sizes it had in flight, and when it last sent one (monotonic)."""
+    """What an earlier process knew of a row: the sizes it had in flight, and when it last sent one.
 
-    in_flight: tuple[Resources, ...] = ()
-    refreshed_at: float | None = None
+    `ended_at`: by when its calls had ended. Times are monotonic.
+    """
+
+    in_flight: tuple[Resources, ...]
+    ended_at: float
+    refreshed_at: float
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Cluster:
     """State of one cluster, owned by the thread that ticks the controller.
 
     `name` is `framework/cluster`. `pending`, `capabilities` and `detail` are from the newest report, `daemons` from
-    the newest task list of each node.
+    the newest task list of each node. `failing` says of each kind of call that failed the last time, why.
     """
 
     def __init__(self, instance: PluginInstance, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
@@ -75,19 +77,18 @@ class Cluster:
         self.pending: Pending | None = None
         self.capabilities: Capabilities | None = None
         self.detail = ""
+        self.first_reported_at: float | None = None
         self.reported_at: float | None = None
         self.published_at: float | None = None
         self.daemons: dict[str, tuple[Daemon, ...]] = {}
         self.counts = Counts()
+        self.failing: dict[str, str] = {}
         self._limits = publishing
         self._before: dict[RowKey, Remembered] = {}
-        self._report: Call[CapacityReport] | None = None
-        self._report_due_at: float | None = None
-        self._lists: dict[str, Call[TaskList]] = {}
-        self._list_due_at: dict[str, float] = {}
+        self._reads = Reads(instance, publishing.report_interval_seconds)
         self._publishing: _Publishing | None = None
 
-    def remember(self, key: RowKey, before: "Remembered") -> None:
+    def remember(self, key: RowKey, before: Remembered) -> None:
         """What an earlier process knew of a row: it counts from the row's first report on."""
         self._before[key] = before
 
@@ -99,6 +100,13 @@ class Cluster:
         )
 
     @property
+    def reported_for_seconds(self) -> float:
+        """The time between the first and the newest report."""
+        if self.first_reported_at is None or self.reported_at is None:
+            return 0.0
+        return self.reported_at - self.first_reported_at
+
+    @property
     def publishing(self) -> bool:
         """Whether a call with offers is under way."""
         return self._publishing is not None
@@ -107,75 +115,55 @@ class Cluster:
         """Whether a call with offers could start now."""
         health = self.instance.health().acts
         resting = health.next_try_at is not None and now < health.next_try_at
-        return not self.publishing and not resting and health.state not in (LaneState.STALLED, LaneState.BROKEN)
+        return not self.publishing and not resting and health.state is not LaneState.BROKEN
 
     def settle(self, now: float) -> None:
         """Take the results of the calls that have ended."""
-        if self._report is not None and self._report.done:
-            self._take_report(self._report.outcome, now)
-            self._report = None
-        for node, call in [(n, c) for n, c in self._lists.items() if c.done]:
-            del self._lists[node]
-            self._take_tasks(node, call.outcome, now)
+        if (report := self._reads.report()) is not None:
+            self._take_report(report, now)
+        for node, tasks in self._reads.task_lists():
+            self._take_tasks(node, tasks)
         if self._publishing is not None and self._publishing.call.done:
             self._take_answers(self._publishing, now)
             self._publishing = None
-        limit = self._limits.in_flight_seconds
-        self.rows = {key: ledger_rows.expired(row, now, limit) for key, row in self.rows.items()}
+        in_flight_seconds = self._limits.in_flight_seconds
+        self.rows = {key: ledger_rows.expired(row, now, in_flight_seconds) for key, row in self.rows.items()}
+        health = self.instance.health()
+        for lane, state in (("reads", health.reads.state), ("acts", health.acts.state)):
+            if state is LaneState.STALLED:
+                event(log, logging.WARNING, "lane_stalled", cluster=self.name, lane=lane)
 
     def start_reads(self, nodes: tuple[Node, ...], now: float) -> None:
         """Start what is due to be read, as far as the reads lane is free."""
-        if self._report is None and (self._report_due_at is None or now >= self._report_due_at):
-            self._report = self.instance.start_report(nodes, REPORT_TIMEOUT_SECONDS)
-            if self._report is not None:
-                self._report_due_at = now + self._limits.report_interval_seconds
-        for node in nodes:
-            if node.name not in self._lists and now >= self._list_due_at.get(node.name, now):
-                call = self.instance.start_list_tasks(node, LIST_TASKS_TIMEOUT_SECONDS)
-                if call is not None:
-                    self._lists[node.name] = call
-                    self._list_due_at[node.name] = now + LIST_TASKS_INTERVAL_SECONDS
-
-    def report_soon(self) -> None:
-        """Ask the framework again with the next tick."""
-        self._report_due_at = None
+        self._reads.start(nodes, now)
 
     def publish(self, nodes: tuple[Node, ...], due: Sequence[Due], now: float) -> None:
-        """Send all that is due in one call; nothing happens if the acts lane is busy or backs off."""
+        """Send all that is due in one call, the largest first; nothing happens if the acts lane takes no call."""
+        due = sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
         offers = tuple(Offer(node=d.key.node, framework_node=d.key.framework_node, total=d.size) for d in due)
         call = self.instance.start_publish(nodes, offers, PUBLISH_TIMEOUT_SECONDS)
         if call is None:
             return
         for d in due:
             self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, now)
-            event(
-                log,
-                logging.INFO,
-                "offer_sent",
-                cluster=self.name,
-                node=d.key.framework_node,
-                **_size(d.size),
-                why=d.why,
-            )
+            self._event(logging.INFO, "offer_sent", d.key, **asdict(d.size), why=d.why)
         self.counts.offers_sent += len(due)
         self._publishing = _Publishing(call=call, sent_at=now, keys=tuple(d.key for d in due))
         self.published_at = now
 
     def _take_report(self, outcome: CapacityReport | Failure, now: float) -> None:
         if isinstance(outcome, Failure):
-            self.counts.calls_failed += 1
-            event(log, logging.WARNING, "report_failed", cluster=self.name, reason=outcome.reason)
+            self._note_failure("report", outcome)
             return
+        self.failing.pop("report", None)
+        self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
         self.reported_at = now
         self.pending = outcome.pending
         self.capabilities = outcome.capabilities
         self.detail = outcome.detail
         self._take_rows(outcome.rows, now)
-        seen = {(row.node, row.framework_node) for row in outcome.rows}
-        for key, row in list(self.rows.items()):
-            forgotten = row.state is NodeState.GONE and not any((row.allocated.cpu_milli, row.allocated.memory_bytes))
-            if forgotten and (key.node, key.framework_node) not in seen:
-                del self.rows[key]
+        seen = {RowKey(row.node, self.name, row.framework_node) for row in outcome.rows}
+        self.rows = {key: row for key, row in self.rows.items() if key in seen or not _is_over(row)}
 
     def _take_rows(self, reported: Sequence[ReportRow], now: float) -> None:
         for report in reported:
@@ -183,55 +171,70 @@ class Cluster:
             before = self.rows.get(key)
             row = ledger_rows.observed(before, key, report, now, self._limits.in_flight_seconds)
             if before is None:
-                remembered = self._before.pop(key, Remembered())
-                row = replace(ledger_rows.resumed(row, remembered.in_flight, now), refreshed_at=remembered.refreshed_at)
-                event(log, logging.INFO, "node_seen", cluster=self.name, node=key.framework_node, state=row.state)
+                row = self._resumed(row)
+                self._event(logging.INFO, "node_seen", key, state=row.state)
             elif row.state is not before.state:
-                event(log, logging.INFO, "node_state", cluster=self.name, node=key.framework_node, state=row.state)
+                self._event(logging.INFO, "node_state", key, state=row.state)
             if row.foreign is not None and (before is None or row.foreign != before.foreign):
-                size = _size(row.foreign)
-                event(
-                    log, logging.WARNING, "size_changed_by_others", cluster=self.name, node=key.framework_node, **size
-                )
+                self._event(logging.WARNING, "size_changed_by_others", key, **asdict(row.foreign))
             self.rows[key] = row
 
-    def _take_tasks(self, node: str, outcome: TaskList | Failure, now: float) -> None:
+    def _resumed(self, row: Row) -> Row:
+        before = self._before.pop(row.key, None)
+        if before is None:
+            return row
+        return replace(ledger_rows.resumed(row, before.in_flight, before.ended_at), refreshed_at=before.refreshed_at)
+
+    def _take_tasks(self, node: str, outcome: TaskList | Failure) -> None:
         if isinstance(outcome, Failure):
-            self.counts.calls_failed += 1
-            event(log, logging.WARNING, "list_tasks_failed", cluster=self.name, node=node, reason=outcome.reason)
+            self._note_failure("list_tasks", outcome)
             return
+        self.failing.pop("list_tasks", None)
         if outcome.daemons != self.daemons.get(node):
             pids = [daemon.process.pid for daemon in outcome.daemons]
             event(log, logging.INFO, "daemons_seen", cluster=self.name, node=node, pids=pids)
             self.daemons[node] = outcome.daemons
-            self.report_soon()  # a daemon that starts registers with a size of its own
+            self._reads.report_soon()  # a daemon that starts registers with a size of its own
 
     def _take_answers(self, publishing: _Publishing, now: float) -> None:
         outcome = publishing.call.outcome
+        answers: dict[tuple[str, str], OfferAnswer] = {}
+        rows: tuple[ReportRow, ...] = ()
         if isinstance(outcome, Failure):
-            self.counts.calls_failed += 1
-            event(log, logging.WARNING, "offers_failed", cluster=self.name, reason=outcome.reason)
-            answers: dict[tuple[str, str], OfferAnswer] = {}
+            self._note_failure("offers", outcome)
         else:
+            self.failing.pop("offers", None)
             answers = {(answer.node, answer.framework_node): answer for answer in outcome.answers}
+            rows = outcome.rows
         for key in publishing.keys:
             if key in self.rows:
                 answer = answers.get((key.node, key.framework_node))
                 self.rows[key] = self._answered(self.rows[key], publishing.sent_at, answer, now)
-        if not isinstance(outcome, Failure):
-            self._take_rows(outcome.rows, now)
-        self.report_soon()
+        self._take_rows(rows, now)
+        self._reads.report_soon()
 
     def _answered(self, row: Row, sent_at: float, answer: OfferAnswer | None, now: float) -> Row:
-        if answer is None or answer.refusal is Refusal.FAILED:
+        if answer is None:
             return ledger_rows.unanswered(row, sent_at, now)
         if answer.accepted is not None:
             return ledger_rows.answered(row, sent_at, answer.accepted, now)
-        reason = answer.reason or str(answer.refusal)
+        reason = answer.reason or str(answer.refusal or "no reason was given")
+        if answer.refusal is Refusal.FAILED:
+            self._event(logging.WARNING, "offer_failed", row.key, reason=reason)
+            return ledger_rows.unanswered(row, sent_at, now)
         self.counts.offers_refused += 1
-        event(log, logging.WARNING, "offer_refused", cluster=self.name, node=row.key.framework_node, reason=reason)
+        self._event(logging.WARNING, "offer_refused", row.key, reason=reason)
         return ledger_rows.refused(row, sent_at, reason, now)
 
+    def _note_failure(self, call: str, failure: Failure) -> None:
+        self.failing[call] = failure.reason
+        self.counts.calls_failed += 1
+        event(log, logging.WARNING, f"{call}_failed", cluster=self.name, reason=failure.reason)
 
-def _size(size: Resources) -> dict[str, int]:
-    return {"cpu_milli": size.cpu_milli, "memory_bytes": size.memory_bytes}
+    def _event(self, level: int, name: str, key: RowKey, **fields: object) -> None:
+        event(log, level, name, cluster=self.name, node=key.framework_node, **fields)
+
+
+def _is_over(row: Row) -> bool:
+    """Whether nothing is left of a node: it is gone, empty, and nothing is on its way to it."""
+    return row.state is NodeState.GONE and row.allocated == ledger_rows.ZERO and not row.in_flight

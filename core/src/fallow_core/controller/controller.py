@@ -1,11 +1,14 @@
 """The ledger of all nodes over all clusters: one tick takes what calls brought, computes, and sends what is due."""
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, replace
 
+from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
-from fallow_core.controller.journal import Journal, Original, Switch
+from fallow_core.controller.journal import Content, Journal, Original, Switch
+from fallow_core.controller.leaving import Leaving, to_leave
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
@@ -13,17 +16,24 @@ from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.log import event
 from fallow_core.model.policy import ExitMode, NodePolicy, PublishingMode, PublishingPolicy, SwitchState
 from fallow_core.model.sample import NodeSample
-from fallow_hookspecs import RESOURCE_NAMES, Node, NodeState, Resources
+from fallow_hookspecs import RESOURCE_NAMES, Node, Resources
 
 log = logging.getLogger("fallow.controller")
 
+FORGET_SECONDS = 600.0
+"""A row that only the journal knows is forgotten when its cluster reports for so long without naming it."""
+
 
 class Controller:
-    """Owns all rows. Every method belongs to one thread. `clock` is monotonic, `wall_clock` seconds since 1970."""
+    """Owns all rows. Every method belongs to one thread. `clock` is monotonic, `wall_clock` seconds since 1970.
+
+    `names` are all clusters that are configured, those included whose instance is not there yet.
+    """
 
     def __init__(
         self,
         nodes: tuple[Node, ...],
+        names: Collection[str],
         node_policy: NodePolicy,
         publishing: PublishingPolicy,
         journal: Journal,
@@ -32,6 +42,7 @@ class Controller:
         wall_clock: Callable[[], float],
     ) -> None:
         self.nodes = nodes
+        self.names = tuple(sorted(names))
         self.clusters: dict[str, Cluster] = {}
         self.publishing = publishing
         self.journal = journal
@@ -42,18 +53,20 @@ class Controller:
         self._clock = clock
         self._wall_clock = wall_clock
         self._holds: Holds = {}
-        self._leaving: dict[str, ExitMode] = {}
+        self._leaving: dict[str, Leaving] = {}
         self._told: dict[RowKey, Resources] = {}
+        self._awaited = {key for key in journal.content.refreshed if key.cluster in names}
+        self._unknown_until = clock() + publishing.in_flight_seconds if journal.lost else -math.inf
 
     def add(self, cluster: Cluster) -> None:
         """Take a cluster in, with what an earlier process knew of its rows."""
-        now, wall_now = self._clock(), self._wall_clock()
-        for key in self.journal.in_flight.keys() | self.journal.refreshed.keys():
+        now, wall_now, content = self._clock(), self._wall_clock(), self.journal.content
+        for key in self._awaited:
             if key.cluster == cluster.name:
-                refreshed = self.journal.refreshed.get(key)
                 remembered = Remembered(
-                    in_flight=self.journal.in_flight.get(key, ()),
-                    refreshed_at=None if refreshed is None else now - max(0.0, wall_now - refreshed),
+                    in_flight=content.in_flight.get(key, ()),
+                    ended_at=now,
+                    refreshed_at=now - max(0.0, wall_now - content.refreshed[key]),
                 )
                 cluster.remember(key, remembered)
         self.clusters[cluster.name] = cluster
@@ -63,67 +76,88 @@ class Controller:
         """All rows of all clusters."""
         return [row for cluster in self.clusters.values() for row in cluster.rows.values()]
 
+    def awaited(self, node: str) -> tuple[RowKey, ...]:
+        """The rows of a node that an earlier process knew, and that nobody has reported since."""
+        return tuple(sorted(key for key in self._awaited if key.node == node))
+
+    def original(self, key: RowKey) -> Original | None:
+        """The size that a row had before it was first changed."""
+        return self.journal.content.originals.get(key)
+
     def switch(self, cluster: str) -> Switch:
         """The switch of a cluster."""
-        return self.journal.switches.get(cluster, Switch())
+        return self.journal.content.switches.get(cluster, Switch())
 
     def set_switch(self, cluster: str, state: SwitchState, who: str, why: str) -> None:
         """Switch a cluster; it takes effect with the next tick and is kept over restarts.
 
-        :raises StateError: it cannot be written down.
+        :raises StateError: it cannot be written down; nothing changes.
         """
-        self.journal.switches[cluster] = Switch(state=state, who=who, when=self._wall_clock(), why=why)
+        self._set_switches((cluster,), state, who, why)
         self._leaving.pop(cluster, None)
-        self.journal.save()
-        event(log, logging.INFO, "switched", cluster=cluster, state=state, who=who, why=why)
+
+    def restore(self, who: str) -> None:
+        """Send every row the size found first, as soon as there is a report, and then nothing more; see `left`.
+
+        It holds for all clusters, and over restarts, until they are switched to something else.
+
+        :raises StateError: it cannot be written down; nothing changes.
+        """
+        self._set_switches(self.names, SwitchState.RESTORED, who, "fallow restore")
+        self._leaving = dict.fromkeys(self.names, Leaving(mode=ExitMode.ORIGINAL, since=self._clock()))
+
+    def leave(self, mode: ExitMode) -> None:
+        """From now on send only the sizes to leave behind, until the frameworks have taken them; see `left`.
+
+        A cluster that was restored keeps its sizes; one without rows was never sent any.
+        """
+        sizes = Leaving(mode=mode, since=self._clock())
+        self._leaving = {
+            name: self._leaving[name] if self._restored(name) else sizes
+            for name, cluster in self.clusters.items()
+            if cluster.rows and (name in self._leaving or not self._restored(name))
+        }
+
+    @property
+    def left(self) -> bool:
+        """Whether every size to leave behind was taken or refused."""
+        return not self._leaving
 
     def tick(self, samples: Mapping[str, NodeSample]) -> None:
         """One round: results of calls, the ledger of each node, what is due, new calls."""
         now = self._clock()
         for cluster in self.clusters.values():
             cluster.settle(now)
+        self._forget_what_is_over()
         due: list[Due] = []
         for node in self.nodes:
             inputs = self._inputs(node, samples.get(node.name, NodeSample()), now)
             ledger = node_ledger(inputs)
             self.ledgers[node.name] = ledger
-            due += due_rows(ledger, inputs.rows, self._holds, self.publishing, now, self._offers_last())
-        self._note_due(due)
+            due += due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
+        self.due = {d.key: d for d in due if not self._restored(d.key.cluster)}
+        if self.publishing.mode is PublishingMode.OBSERVE:
+            self._tell_due()
         for cluster in self.clusters.values():
-            self._publish(cluster, [d for d in due if d.key.cluster == cluster.name], now)
+            self._publish(cluster, now)
             cluster.start_reads(self.nodes, now)
-        self._tidy()
 
-    def leave(self, mode: ExitMode) -> None:
-        """From now on send only the sizes to leave behind, until the frameworks have taken them; see `left`."""
-        self._leaving = dict.fromkeys(self.clusters, mode)
+    def _restored(self, cluster: str) -> bool:
+        return self.switch(cluster).state is SwitchState.RESTORED
 
-    @property
-    def left(self) -> bool:
-        """Whether every size to leave behind was taken."""
-        return not self._leaving
+    def _set_switches(self, clusters: Collection[str], state: SwitchState, who: str, why: str) -> None:
+        content = self.journal.content
+        switch = Switch(state=state, who=who, when=self._wall_clock(), why=why)
+        self.journal.write(replace(content, switches={**content.switches, **dict.fromkeys(clusters, switch)}))
+        for cluster in clusters:
+            event(log, logging.INFO, "switched", cluster=cluster, state=state, who=who, why=why)
 
-    def original(self, key: RowKey) -> Original | None:
-        """The size that a row had before it was first changed."""
-        return self.journal.originals.get(key)
-
-    def _to_leave(self, cluster: Cluster, mode: ExitMode) -> list[Due]:
-        """The rows whose size to leave behind was not sent, or did not arrive."""
-        due = []
-        for row in cluster.rows.values():
-            size = self._size_to_leave(row, mode)
-            newest = row.in_flight[-1].size if row.in_flight else row.in_force
-            if row.state is NodeState.RUNNING and size is not None and (size != newest or row.resend):
-                due.append(Due(key=row.key, size=size, urgent=True, why=f"onExit or restore: {mode}"))
-        return due
-
-    def _size_to_leave(self, row: Row, mode: ExitMode) -> Resources | None:
-        original = self.original(row.key)
-        if mode is ExitMode.FLOOR and row.in_force is not None:
-            return _by_resource(min, row.floor, row.in_force)
-        if mode is ExitMode.ORIGINAL and original is not None:
-            return _by_resource(max, row.floor, original.size)
-        return None
+    def _limits(self, now: float) -> PublishingPolicy:
+        """After the journal was lost nothing grows before whatever was in flight has arrived."""
+        if now >= self._unknown_until:
+            return self.publishing
+        hold = max(self.publishing.growth_hold_seconds, self.publishing.in_flight_seconds)
+        return replace(self.publishing, growth_hold_seconds=hold)
 
     def _inputs(self, node: Node, sample: NodeSample, now: float) -> NodeInputs:
         return NodeInputs(
@@ -131,6 +165,7 @@ class Controller:
             now=now,
             sample=sample,
             rows=tuple(row for row in self.rows if row.key.node == node.name),
+            awaited=self.awaited(node.name),
             accounts={
                 name: replace(cluster.policy, switch=self.switch(name).state) for name, cluster in self.clusters.items()
             },
@@ -145,37 +180,37 @@ class Controller:
             for name, cluster in self.clusters.items()
         }
 
-    def _note_due(self, due: list[Due]) -> None:
-        """Keep what is due for showing; in observe mode tell it, once for each change beyond the band."""
-        self.due = {d.key: d for d in due}
-        if self.publishing.mode is PublishingMode.ENFORCE:
-            return
-        for d in due:
+    def _tell_due(self) -> None:
+        """Log what is not sent, once for each change beyond the band."""
+        for d in self.due.values():
             told = self._told.get(d.key)
             if told is None or self._beyond_band(told, d.size):
                 self._told[d.key] = d.size
-                size = {"cpu_milli": d.size.cpu_milli, "memory_bytes": d.size.memory_bytes}
-                node = d.key.framework_node
-                event(log, logging.INFO, "offer_not_sent", mode="observe", node=node, **size, why=d.why)
+                names = {"cluster": d.key.cluster, "node": d.key.framework_node}
+                event(log, logging.INFO, "offer_not_sent", mode="observe", **names, **asdict(d.size), why=d.why)
 
     def _beyond_band(self, told: Resources, size: Resources) -> bool:
         changes = ((told.amount(name), size.amount(name)) for name in RESOURCE_NAMES)
         return any(abs(new - old) * 100 > old * self.publishing.band_percent for old, new in changes)
 
-    def _publish(self, cluster: Cluster, due: list[Due], now: float) -> None:
-        if not cluster.may_publish(now):
-            return
+    def _publish(self, cluster: Cluster, now: float) -> None:
         if cluster.name in self._leaving:
-            if leaving := self._to_leave(cluster, self._leaving[cluster.name]):
-                self._send(cluster, leaving, now)
-            else:
-                del self._leaving[cluster.name]
-        elif due and self._may_lend(cluster) and self._is_time(cluster, any(d.urgent for d in due), now):
+            due, urgent = self._to_leave(cluster), True
+        elif self.publishing.mode is PublishingMode.ENFORCE:
+            due = [d for d in self.due.values() if d.key.cluster == cluster.name]
+            urgent = any(d.urgent for d in due)
+        else:
+            return
+        if due and cluster.may_publish(now) and self._is_time(cluster, urgent, now):
             self._send(cluster, due, now)
 
-    def _may_lend(self, cluster: Cluster) -> bool:
-        enforced = self.publishing.mode is PublishingMode.ENFORCE
-        return enforced and self.switch(cluster.name).state is not SwitchState.RESTORED
+    def _to_leave(self, cluster: Cluster) -> list[Due]:
+        if cluster.publishing or cluster.reported_at is None:
+            return []
+        due = to_leave(cluster.rows.values(), self.journal.content.originals, self._leaving[cluster.name])
+        if not due:
+            del self._leaving[cluster.name]
+        return due
 
     def _is_time(self, cluster: Cluster, urgent: bool, now: float) -> bool:
         limits = self.publishing
@@ -184,39 +219,26 @@ class Controller:
 
     def _send(self, cluster: Cluster, due: list[Due], now: float) -> None:
         """Write down what is about to be in flight, then send it. What cannot be written down may only shrink."""
-        on_disk = set(self.journal.originals)
-        for d in due:
-            row = cluster.rows[d.key]
-            self._note_original(row, cluster.started(d.key))
-            self.journal.in_flight[d.key] = (*(sent.size for sent in row.in_flight), d.size)
-            self.journal.refreshed[d.key] = self._wall_clock()
-        if not self._save():
-            due = [d for d in due if d.key in on_disk and _shrinks(cluster.rows[d.key], d.size)]
+        sendings = [remembering.Sending(row=cluster.rows[d.key], due=d, started=cluster.started(d.key)) for d in due]
+        if not self._write(remembering.with_sizes(self.journal.content, sendings, self._wall_clock())):
+            due = [s.due for s in sendings if self.original(s.row.key) is not None and _shrinks(s.row, s.due.size)]
         if due:
             cluster.publish(self.nodes, due, now)
 
-    def _note_original(self, row: Row, started: str) -> None:
-        """Remember the size found first; that of a daemon that was started anew once it is seen in force."""
-        known = self.journal.originals.get(row.key)
-        if row.in_force is None:
-            return
-        if known is None or (started not in ("", known.started) and row.in_force == row.foreign):
-            self.journal.originals[row.key] = Original(size=row.in_force, started=started)
-
-    def _tidy(self) -> None:
-        """Let the journal and the growth holds forget what is over."""
+    def _forget_what_is_over(self) -> None:
         rows = self.rows
-        over = [row.key for row in rows if not row.in_flight and row.key in self.journal.in_flight]
-        if over:
-            for key in over:
-                del self.journal.in_flight[key]
-            self._save()
         known = {row.key for row in rows}
+        silent = {name for name, cluster in self.clusters.items() if cluster.reported_for_seconds >= FORGET_SECONDS}
+        self._awaited = {key for key in self._awaited - known if key.cluster not in silent}
         self._holds = {key: hold for key, hold in self._holds.items() if key[0] in known}
+        self._told = {key: size for key, size in self._told.items() if key in known}
+        content = remembering.without_what_is_over(self.journal.content, rows, self._awaited, self.names)
+        if content != self.journal.content:
+            self._write(content)
 
-    def _save(self) -> bool:
+    def _write(self, content: Content) -> bool:
         try:
-            self.journal.save()
+            self.journal.write(content)
         except StateError as error:
             self.journal_error = str(error)
             event(log, logging.ERROR, "journal_failed", reason=error)
@@ -225,14 +247,6 @@ class Controller:
         return True
 
 
-def _by_resource(choose: Callable[[int, int], int], one: Resources, other: Resources) -> Resources:
-    return Resources(
-        cpu_milli=choose(one.cpu_milli, other.cpu_milli), memory_bytes=choose(one.memory_bytes, other.memory_bytes)
-    )
-
-
 def _shrinks(row: Row, size: Resources) -> bool:
-    return all(
-        newest is not None and newest >= size.amount(name)
-        for name, newest in ((name, row.newest(name)) for name in RESOURCE_NAMES)
-    )
+    newest = [(row.newest(name), size.amount(name)) for name in RESOURCE_NAMES]
+    return all(old is not None and old >= new for old, new in newest)

@@ -4,8 +4,10 @@ Who asks is told by the kernel (`SO_PEERCRED`), not by the request. With a contr
 is only read; what changes something is for the owner of the process and for root.
 """
 
+import errno
 import grp
 import json
+import logging
 import os
 import pwd
 import socket
@@ -19,10 +21,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from fallow_core.errors import ControlError, FallowError, NotRunningError
+from fallow_core.log import event
+
+log = logging.getLogger("fallow.control")
 
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 CLIENT_SECONDS = 30.0
+PROBE_SECONDS = 1.0
 
 Answer = dict[str, Any]
 
@@ -53,17 +59,24 @@ class ControlServer:
         try:
             self._server = _Server(str(path), handler)
         except OSError as error:
-            raise ControlError(f"cannot open the control socket {path}: {error.strerror}; set controlSocket") from error
+            raise _not_opened(path, error) from error
         finally:
             os.umask(old_mask)
-        if group is not None:
-            _open_to_group(path, group)
+        try:
+            if group is not None:
+                _open_to_group(path, group)
+        except ControlError:
+            self._end()
+            raise
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), name="control", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Stop serving and remove the socket."""
         self._server.shutdown()
+        self._end()
+
+    def _end(self) -> None:
         self._server.server_close()
         self.path.unlink(missing_ok=True)
 
@@ -91,24 +104,32 @@ class _Connection(socketserver.StreamRequestHandler):
     def _answer(self, line: bytes) -> Answer:
         try:
             request = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             request = None
         if not isinstance(request, dict):
-            return {"error": "the request is not one line with a JSON object"}
+            return {"error": f"the request is not one line of at most {MAX_REQUEST_BYTES} bytes with a JSON object"}
         try:
             return cast("_Server", self.server).handler(_peer(self.connection), request)
         except FallowError as error:
             return {"error": str(error)}
+        except Exception as error:
+            event(log, logging.ERROR, "request_failed", request=request.get("request"), reason=repr(error))
+            log.debug("request failed", exc_info=error)
+            return {"error": f"a mistake in Fallow: {error!r}"}
 
 
 def _peer(connection: socket.socket) -> Peer:
     raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     uid = struct.unpack("3i", raw)[1]
+    return Peer(uid=uid, name=user_name(uid))
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, who need not have one."""
     try:
-        name = pwd.getpwuid(uid).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        name = f"uid {uid}"
-    return Peer(uid=uid, name=name)
+        return f"uid {uid}"
 
 
 def _make_way(path: Path) -> None:
@@ -117,15 +138,29 @@ def _make_way(path: Path) -> None:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         if not path.exists():
             return
-        if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise ControlError(f"{path} exists and is no socket; remove it, or set controlSocket")
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(1)
-            if probe.connect_ex(str(path)) == 0:
-                raise ControlError(f"a Fallow is running already: it serves {path}")
-        path.unlink()
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+        answer = _probed(path) if is_socket else 0
+        if answer == errno.ECONNREFUSED:
+            path.unlink()
+            return
     except OSError as error:
-        raise ControlError(f"cannot open the control socket {path}: {error.strerror}; set controlSocket") from error
+        raise _not_opened(path, error) from error
+    if not is_socket:
+        raise ControlError(f"{path} exists and is no socket; remove it, or set controlSocket")
+    if answer in (0, errno.EAGAIN):  # the second one: it is alive, and too busy to answer
+        raise ControlError(f"a Fallow is running already: it serves {path}")
+    raise _not_opened(path, OSError(answer, os.strerror(answer)))
+
+
+def _probed(path: Path) -> int:
+    """What the kernel says to a connection."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(PROBE_SECONDS)
+        return probe.connect_ex(str(path))
+
+
+def _not_opened(path: Path, error: OSError) -> ControlError:
+    return ControlError(f"cannot open the control socket {path}: {error.strerror}; set controlSocket")
 
 
 def _open_to_group(path: Path, group: str) -> None:

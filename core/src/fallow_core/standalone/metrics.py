@@ -1,39 +1,65 @@
 """`/metrics` for Prometheus: computed at each scrape from the state, so nothing stays of what is gone.
 
 Names are `fallow_<what>_<unit>`. CPU is in cores, the one exception to base units; memory in bytes, ages in seconds.
+What is not known has no sample.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.errors import FallowError
+from fallow_core.ledger.node_ledger import ResourceLedger
+from fallow_core.ledger.rows import Row
+from fallow_core.log import event
+from fallow_core.model.policy import SwitchState
 from fallow_core.plugins.lanes import LaneState
-from fallow_hookspecs import RESOURCE_NAMES, ResourceName
+from fallow_hookspecs import ResourceName
 
-UNITS: dict[ResourceName, tuple[str, float]] = {"cpu": ("cores", 1000.0), "memory": ("bytes", 1.0)}
+log = logging.getLogger("fallow.metrics")
 
-NODE_METRICS = {
-    "capacity": "What the node has.",
-    "used": "What is in use on the node, batch included.",
-    "batch_used": "What processes below a framework's daemons use.",
-    "batch": "What the node can lend now.",
+UNITS: Mapping[ResourceName, tuple[str, float]] = {"cpu": ("cores", 1000.0), "memory": ("bytes", 1.0)}
+
+Labels = tuple[str, ...]
+Samples = Iterable[tuple[Labels, float | None]]
+
+NODE_METRICS: Mapping[str, tuple[str, Callable[[ResourceLedger], int | None]]] = {
+    "capacity": ("What the node has.", lambda ledger: ledger.capacity.capacity if ledger.capacity else None),
+    "used": (
+        "What is in use on the node, batch included.",
+        lambda ledger: ledger.capacity.used if ledger.capacity else None,
+    ),
+    "batch_used": (
+        "What processes below a framework's daemons use.",
+        lambda ledger: ledger.capacity.batch_used if ledger.capacity else None,
+    ),
+    "batch": ("What the node can lend now.", lambda ledger: ledger.capacity.batch if ledger.capacity else None),
+    "allocated": ("What all accounts have promised to tasks.", lambda ledger: ledger.allocated),
+    "believed": ("The most that all schedulers together may still promise.", lambda ledger: ledger.believed),
+    "exposure": ("Beliefs above batch capacity.", lambda ledger: ledger.exposure),
+    "overdraft": ("Allocations above batch capacity.", lambda ledger: ledger.overdraft),
 }
-SUM_METRICS = {
-    "allocated": "What all accounts have promised to tasks.",
-    "believed": "The most that all schedulers together may still promise.",
-    "exposure": "Beliefs above batch capacity.",
-    "overdraft": "Allocations above batch capacity.",
+ROW_METRICS: Mapping[str, tuple[str, Callable[[Row, ResourceName], int | None]]] = {
+    "allocated": (
+        "What the framework has promised to tasks on this node of its.",
+        lambda row, resource: row.allocated.amount(resource),
+    ),
+    "in_force": (
+        "The size that the framework's scheduler works with.",
+        lambda row, resource: row.in_force.amount(resource) if row.in_force is not None else None,
+    ),
+    "belief": ("The most that the framework's scheduler may still promise.", Row.belief),
 }
-ROW_METRICS = {
-    "allocated": "What the framework has promised to tasks on this node of its.",
-    "in_force": "The size that the framework's scheduler works with.",
-    "belief": "The most that the framework's scheduler may still promise.",
-    "offer": "The size that the ledger wants for the row.",
+CLUSTER_COUNTERS: Mapping[str, tuple[str, Callable[[Cluster], int]]] = {
+    "fallow_offers_sent": ("Sizes handed to the framework.", lambda cluster: cluster.counts.offers_sent),
+    "fallow_offers_refused": ("Sizes that the framework refused.", lambda cluster: cluster.counts.offers_refused),
+    "fallow_plugin_call_failures": ("Calls without an answer.", lambda cluster: cluster.counts.calls_failed),
 }
 
 
@@ -67,81 +93,81 @@ class _Scrape(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        return self._collect()
+        try:
+            return self._collect()
+        except FallowError as error:
+            event(log, logging.WARNING, "scrape_failed", reason=error)
+            raise ConnectionAbortedError from error  # ends the connection; any other error prints a traceback
 
 
-def families(controller: Controller, now: float) -> list[Metric]:
-    """All metrics of the present state."""
-    build = GaugeMetricFamily("fallow_build_info", "The version that runs.", labels=["version", "mode"])
-    build.add_metric([version("fallow-core"), controller.publishing.mode], 1)
-    return [build, *_nodes(controller), *_rows(controller), *_clusters(controller, now)]
+def families(controller: Controller, now: float, config_problems: int) -> list[Metric]:
+    """All metrics of the present state. `config_problems`: mistakes in cluster files, whose clusters do not run."""
+    build = ((version("fallow-core"), str(controller.publishing.mode)), 1)
+    return [
+        _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build]),
+        _gauge("fallow_config_problems", "Mistakes in cluster files.", (), [((), config_problems)]),
+        _gauge(
+            "fallow_journal_writable",
+            "0 while the journal cannot be written: then sizes only shrink.",
+            (),
+            [((), not controller.journal_error)],
+        ),
+        *_nodes(controller),
+        *_rows(controller),
+        *_clusters(controller, now),
+    ]
+
+
+def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for values, value in samples:
+        if value is not None:
+            family.add_metric(values, value)
+    return family
 
 
 def _nodes(controller: Controller) -> Iterator[Metric]:
-    for resource in RESOURCE_NAMES:
-        unit, divisor = UNITS[resource]
-        ledgers = [ledger.of(resource) for ledger in controller.ledgers.values()]
-        named = list(zip(controller.ledgers, ledgers, strict=True))
-        for what, text in (NODE_METRICS | SUM_METRICS).items():
-            family = GaugeMetricFamily(f"fallow_node_{what}_{resource}_{unit}", text, labels=["node"])
-            for node, ledger in named:
-                source = ledger.capacity if what in NODE_METRICS else ledger
-                if source is not None:
-                    family.add_metric([node], getattr(source, what) / divisor)
-            yield family
-        age = GaugeMetricFamily(
-            f"fallow_node_{resource}_sample_age_seconds", "Age of the newest good reading.", labels=["node"]
-        )
-        for node, ledger in named:
-            if ledger.sample_age_seconds is not None:
-                age.add_metric([node], ledger.sample_age_seconds)
-        yield age
+    for resource, (unit, divisor) in UNITS.items():
+        ledgers = {node: ledger.of(resource) for node, ledger in controller.ledgers.items()}
+        for what, (text, value) in NODE_METRICS.items():
+            amounts = {node: value(ledger) for node, ledger in ledgers.items()}
+            samples = (((node,), None if it is None else it / divisor) for node, it in amounts.items())
+            yield _gauge(f"fallow_node_{what}_{resource}_{unit}", text, ("node",), samples)
+        ages = [((node,), ledger.sample_age_seconds) for node, ledger in ledgers.items()]
+        name = f"fallow_node_{resource}_sample_age_seconds"
+        yield _gauge(name, "Age of the newest good reading.", ("node",), ages)
 
 
 def _rows(controller: Controller) -> Iterator[Metric]:
-    wanted = {
-        resource: {
-            entry.key: entry.size for ledger in controller.ledgers.values() for entry in ledger.of(resource).rows
-        }
-        for resource in RESOURCE_NAMES
-    }
-    for resource in RESOURCE_NAMES:
-        unit, divisor = UNITS[resource]
-        for what, text in ROW_METRICS.items():
-            family = GaugeMetricFamily(
-                f"fallow_row_{what}_{resource}_{unit}", text, labels=["node", "cluster", "framework_node"]
-            )
-            for row in controller.rows:
-                values: dict[str, int | None] = {
-                    "allocated": row.allocated.amount(resource),
-                    "in_force": row.in_force.amount(resource) if row.in_force is not None else None,
-                    "belief": row.belief(resource),
-                    "offer": wanted[resource].get(row.key),
-                }
-                value = values[what]
-                if value is not None:
-                    family.add_metric(list(row.key), value / divisor)
-            yield family
+    labels = ("node", "cluster", "framework_node")
+    for resource, (unit, divisor) in UNITS.items():
+        for what, (text, value) in ROW_METRICS.items():
+            amounts = {row.key: value(row, resource) for row in controller.rows}
+            samples = ((key, None if it is None else it / divisor) for key, it in amounts.items())
+            yield _gauge(f"fallow_row_{what}_{resource}_{unit}", text, labels, samples)
+        entries = [entry for ledger in controller.ledgers.values() for entry in ledger.of(resource).rows]
+        offers = [(entry.key, entry.size / divisor) for entry in entries]
+        name = f"fallow_row_offer_{resource}_{unit}"
+        yield _gauge(name, "The size that the ledger wants for the row.", labels, offers)
 
 
 def _clusters(controller: Controller, now: float) -> Iterator[Metric]:
-    age = GaugeMetricFamily("fallow_cluster_report_age_seconds", "Age of the newest report.", labels=["cluster"])
-    switch = GaugeMetricFamily("fallow_cluster_switch", "1 for the switch's state.", labels=["cluster", "state"])
-    lanes = GaugeMetricFamily(
-        "fallow_plugin_lane_state", "1 for the state of the lane.", labels=["cluster", "lane", "state"]
-    )
-    sent = CounterMetricFamily("fallow_offers_sent", "Sizes handed to the framework.", labels=["cluster"])
-    failed = CounterMetricFamily("fallow_plugin_call_failures", "Calls without an answer.", labels=["cluster"])
-    refused = CounterMetricFamily("fallow_offers_refused", "Sizes that the framework refused.", labels=["cluster"])
-    for name, cluster in sorted(controller.clusters.items()):
-        if cluster.reported_at is not None:
-            age.add_metric([name], now - cluster.reported_at)
-        switch.add_metric([name, controller.switch(name).state], 1)
-        health = cluster.instance.health()
-        for lane, found in (("reads", health.reads.state), ("acts", health.acts.state)):
-            for state in LaneState:
-                lanes.add_metric([name, lane, state], int(state is found))
-        sent.add_metric([name], cluster.counts.offers_sent)
-        failed.add_metric([name], cluster.counts.calls_failed)
-        refused.add_metric([name], cluster.counts.offers_refused)
-    return iter([age, switch, lanes, sent, failed, refused])
+    clusters = dict(sorted(controller.clusters.items()))
+    up = [((name,), name in clusters) for name in controller.names]
+    yield _gauge("fallow_cluster_up", "1 if the cluster's plugin instance was built.", ("cluster",), up)
+    switches = [((n, state), state is controller.switch(n).state) for n in controller.names for state in SwitchState]
+    yield _gauge("fallow_cluster_switch", "1 for the state of the switch.", ("cluster", "state"), switches)
+    ages = [((name,), None if it.reported_at is None else now - it.reported_at) for name, it in clusters.items()]
+    yield _gauge("fallow_cluster_report_age_seconds", "Age of the newest report.", ("cluster",), ages)
+    lanes = [
+        ((name, lane, state), state is health.state)
+        for name, found in ((name, cluster.instance.health()) for name, cluster in clusters.items())
+        for lane, health in (("reads", found.reads), ("acts", found.acts))
+        for state in LaneState
+    ]
+    yield _gauge("fallow_plugin_lane_state", "1 for the state of the lane.", ("cluster", "lane", "state"), lanes)
+    for name, (text, value) in CLUSTER_COUNTERS.items():
+        family = CounterMetricFamily(name, text, labels=["cluster"])
+        for cluster in clusters.values():
+            family.add_metric([cluster.name], value(cluster))
+        yield family

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.errors import ControlError
-from fallow_core.model.policy import ExitMode, SwitchState
+from fallow_core.model.policy import SwitchState
 from fallow_core.standalone import view
 
 if TYPE_CHECKING:
@@ -22,16 +22,16 @@ def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str,
     """
     kind = request.get("request")
     if kind == "status":
-        return fallow.ask(lambda: status(fallow))
+        return fallow.inbox.ask(lambda: status(fallow))
     if kind == "explain":
-        return fallow.ask(lambda: _explain(fallow, request))
+        return fallow.inbox.ask(lambda: _explain(fallow, request))
     if kind not in ("switch", "restore"):
         raise ControlError(f"unknown request {kind!r}; expected status, explain, switch or restore")
     if not peer.may_change:
         raise ControlError(f"user {peer.name} may not change anything: ask as root or as the user that runs Fallow")
     if kind == "switch":
-        return fallow.ask(lambda: _switch(fallow, peer, request))
-    return fallow.ask(lambda: _restore(fallow, peer))
+        return fallow.inbox.ask(lambda: _switch(fallow, peer, request))
+    return fallow.inbox.ask(lambda: _restore(fallow, peer))
 
 
 def status(fallow: Standalone) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def status(fallow: Standalone) -> dict[str, Any]:
         **view.status(fallow.controller, now),
         "uptime_seconds": now - fallow.started_at,
         "config_file": str(fallow.config.file),
-        "building": fallow.building,
-        "failed": fallow.failed_builds,
+        "building": fallow.builds.building,
+        "failed": dict(fallow.builds.failed),
         "config_problems": [str(problem) for problem in fallow.config.problems],
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
@@ -51,7 +51,7 @@ def status(fallow: Standalone) -> dict[str, Any]:
 
 def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:
     node = request.get("node") or fallow.node.name
-    if node not in fallow.controller.ledgers:
+    if not isinstance(node, str) or node not in fallow.controller.ledgers:
         known = ", ".join(sorted(fallow.controller.ledgers)) or "none yet"
         raise ControlError(f"there is no node {node!r}; known: {known}")
     return view.explanation(fallow.controller, node)
@@ -61,7 +61,7 @@ def _switch(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str
     cluster, state = request.get("cluster"), request.get("state")
     if state not in OPERATOR_STATES:
         raise ControlError(f"cannot switch to {state!r}; expected {', '.join(OPERATOR_STATES)}")
-    known = sorted({*fallow.controller.clusters, *fallow.building, *fallow.failed_builds})
+    known = fallow.controller.names
     matches = [name for name in known if cluster in (name, name.partition("/")[2])]
     if len(matches) != 1:
         found = f"{cluster!r} is {' and '.join(matches)}" if matches else f"there is no cluster {cluster!r}"
@@ -71,8 +71,5 @@ def _switch(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str
 
 
 def _restore(fallow: Standalone, peer: Peer) -> dict[str, Any]:
-    for name in fallow.controller.clusters:
-        fallow.controller.set_switch(name, SwitchState.RESTORED, peer.name, "fallow restore")
-    fallow.controller.leave(ExitMode.ORIGINAL)
-    fallow.wake()
-    return {"clusters": sorted(fallow.controller.clusters)}
+    fallow.controller.restore(peer.name)
+    return {"clusters": fallow.controller.names}

@@ -2,70 +2,105 @@
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from fallow_core.config.settings import Config
 from fallow_core.errors import NotRunningError
-from fallow_core.model.policy import ExitMode, SwitchState
 from fallow_core.standalone import requests
 from fallow_core.standalone.control import ask
 from fallow_core.standalone.process import Standalone
 
-FIRST_REPORT_SECONDS = 30.0
-CONFIRM_SECONDS = 60.0
+LONGEST_SECONDS = 60.0
+POLL_SECONDS = 0.3
 
-Status = dict[str, Any]
+View = dict[str, Any]
 
 
-def restore(config: Config, who: str, clock: Callable[[], float] = time.monotonic) -> Status:
-    """Send every row the size found first, and wait until all are in force or the time is over.
+def restore(config: Config, who: str, clock: Callable[[], float] = time.monotonic) -> View:
+    """Send every row the size found first, wait until all are in force or the time is over, and say what became of it.
 
-    The result is what `fallow status` shows then.
+    :raises FallowError: a running Fallow refuses, or nothing can be written down.
     """
     try:
         ask(config.control_socket, {"request": "restore"})
     except NotRunningError:
-        next_status = _by_this_process(config, who, clock)
-    else:
-        next_status = _by_running(config)
-    deadline = clock() + CONFIRM_SECONDS
+        with closing(Standalone(config, clock)) as fallow:
+            fallow.controller.restore(who)  # before anything is built: nothing else is to be sent
+
+            def by_this_process() -> View:
+                fallow.step()
+                return requests.status(fallow)
+
+            return outcome(_at_rest(by_this_process, clock))
+
+    def by_running_process() -> View:
+        time.sleep(POLL_SECONDS)
+        return ask(config.control_socket, {"request": "status"})
+
+    return outcome(_at_rest(by_running_process, clock))
+
+
+def _at_rest(next_status: Callable[[], View], clock: Callable[[], float]) -> View:
+    """The first status in which nothing is under way any more, or the last one."""
+    deadline = clock() + LONGEST_SECONDS
     status = next_status()
-    while not is_done(status) and clock() < deadline:
+    while _under_way(status) and clock() < deadline:
         status = next_status()
     return status
 
 
-def is_done(status: Status) -> bool:
-    """Whether every cluster that is configured took the sizes found first, and shows them in force."""
-    in_flight = any(row["in_flight"] for cluster in status["clusters"] for row in cluster["rows"])
-    return not status["restoring"] and not in_flight and not status["failed"]
+def _under_way(status: View) -> bool:
+    rows = (row for cluster in status["clusters"] for row in cluster["rows"] if row["state"] != "gone")
+    return bool(status["restoring"]) or any(row["newest"] != row["in_force"] for row in rows)
 
 
-def _by_running(config: Config) -> Callable[[], Status]:
-    def next_status() -> Status:
-        time.sleep(0.3)
-        return ask(config.control_socket, {"request": "status"})
-
-    return next_status
-
-
-def _by_this_process(config: Config, who: str, clock: Callable[[], float]) -> Callable[[], Status]:
-    fallow = Standalone(config, clock)
-    for cluster in config.clusters:  # before anything is built: nothing but the sizes found first is to be sent
-        fallow.controller.set_switch(cluster.name, SwitchState.RESTORED, who, "fallow restore")
-    fallow.start_building()
-    deadline = clock() + FIRST_REPORT_SECONDS
-    while not _all_reported(fallow) and clock() < deadline:
-        fallow.step()
-    fallow.controller.leave(ExitMode.ORIGINAL)
-
-    def next_status() -> Status:
-        fallow.step()
-        return requests.status(fallow)
-
-    return next_status
+def outcome(status: View) -> View:
+    """What became of each row, and what else kept sizes from being put back; `done` if nothing did."""
+    rows = [_row(cluster["cluster"], row) for cluster in status["clusters"] for row in cluster["rows"]]
+    problems = [*status["config_problems"], *(f"{name}: {why}" for name, why in status["failed"].items())]
+    problems += [f"{name}: still being built" for name in status["building"]]
+    problems += [
+        f"{cluster['cluster']}: no report yet; {cluster['failing'].get('report', 'its framework does not answer')}"
+        for cluster in status["clusters"]
+        if cluster["report_age_seconds"] is None
+    ]
+    problems += [
+        f"{row['cluster']} {row['framework_node']}: changed by Fallow once, and not reported now"
+        for node in status["nodes"]
+        for row in node["awaited"]
+    ]
+    return {"done": not problems and all(row["done"] for row in rows), "rows": rows, "problems": problems}
 
 
-def _all_reported(fallow: Standalone) -> bool:
-    clusters = fallow.controller.clusters.values()
-    return not fallow.building and all(cluster.reported_at is not None for cluster in clusters)
+def _row(cluster: str, row: View) -> View:
+    missing = _missing(row)
+    if missing:
+        detail = f"NOT restored: {missing}"
+    elif row["original"] is None:
+        detail = "never changed by Fallow"
+    elif row["state"] == "gone":
+        detail = "gone, nothing to put back"
+    else:
+        above = [name for name, amount in row["allocated"].items() if amount > row["in_force"][name]]
+        detail = f"restored; still allocated above it: {', '.join(above)}" if above else "restored"
+    sizes = {name: row[name] for name in ("original", "in_force", "allocated")}
+    return {
+        "cluster": cluster,
+        "framework_node": row["framework_node"],
+        "done": not missing,
+        "detail": detail,
+        **sizes,
+    }
+
+
+def _missing(row: View) -> str:
+    """Why a row does not have the size found first; empty if it has, was never changed, or is gone."""
+    original, in_force = row["original"], row["in_force"]
+    if original is None or row["state"] == "gone":
+        return ""
+    if row["newest"] != in_force:
+        return "sent, but not seen in force yet"
+    if in_force is not None and all(in_force[name] >= original[name] for name in original):
+        return ""
+    return f"refused: {row['refusal']}" if row["refusal"] else f"the node is {row['state']}"

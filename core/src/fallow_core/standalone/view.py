@@ -18,7 +18,8 @@ def status(controller: Controller, now: float) -> View:
     return {
         "mode": controller.publishing.mode,
         "journal_error": controller.journal_error,
-        "nodes": [_node(ledger) for ledger in controller.ledgers.values()],
+        "journal_lost": controller.journal.lost,
+        "nodes": [_node(controller, ledger) for ledger in controller.ledgers.values()],
         "clusters": [_cluster(controller, cluster, now) for _, cluster in sorted(controller.clusters.items())],
     }
 
@@ -28,6 +29,7 @@ def explanation(controller: Controller, node: str) -> View:
     ledger = controller.ledgers[node]
     return {
         "node": node,
+        "mode": controller.publishing.mode,
         "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
         "due": [
             {"key": d.key._asdict(), "size": asdict(d.size), "urgent": d.urgent, "why": d.why}
@@ -37,8 +39,12 @@ def explanation(controller: Controller, node: str) -> View:
     }
 
 
-def _node(ledger: NodeLedger) -> View:
-    return {"node": ledger.node, **{name: _resource(ledger.of(name)) for name in RESOURCE_NAMES}}
+def _node(controller: Controller, ledger: NodeLedger) -> View:
+    return {
+        "node": ledger.node,
+        **{name: _resource(ledger.of(name)) for name in RESOURCE_NAMES},
+        "awaited": [key._asdict() for key in controller.awaited(ledger.node)],
+    }
 
 
 def _resource(ledger: ResourceLedger) -> View:
@@ -64,6 +70,7 @@ def _cluster(controller: Controller, cluster: Cluster, now: float) -> View:
         "plugin": asdict(cluster.instance.source),
         "detail": cluster.detail,
         "report_age_seconds": None if cluster.reported_at is None else now - cluster.reported_at,
+        "failing": dict(cluster.failing),
         "reads": _lane(health.reads, now),
         "acts": _lane(health.acts, now),
         "capabilities": asdict(cluster.capabilities) if cluster.capabilities is not None else None,
@@ -93,9 +100,10 @@ def _row(controller: Controller, row: Row, now: float) -> View:
         "allocated": asdict(row.allocated),
         "in_force": _size(row.in_force),
         "in_flight": [asdict(sent.size) for sent in row.in_flight],
+        "newest": _size(row.newest_size),
         "belief": asdict(Resources(row.belief("cpu"), row.belief("memory"))),
         "floor": asdict(row.floor),
-        "offer": asdict(wanted) if (wanted := _wanted(controller, row)) is not None else None,
+        "offer": _size(_wanted(controller, row)),
         "due": None if due is None else {"size": asdict(due.size), "why": due.why},
         "original": None if original is None else asdict(original.size),
         "changed_by_others": _size(row.foreign),
@@ -106,12 +114,8 @@ def _row(controller: Controller, row: Row, now: float) -> View:
 def _wanted(controller: Controller, row: Row) -> Resources | None:
     """The size that the ledger wants for a row now, before band and hold."""
     ledger = controller.ledgers.get(row.key.node)
-    if ledger is None:
-        return None
-    sizes = {name: {entry.key: entry.size for entry in ledger.of(name).rows} for name in RESOURCE_NAMES}
-    if row.key not in sizes["cpu"]:
-        return None
-    return Resources(cpu_milli=sizes["cpu"][row.key], memory_bytes=sizes["memory"][row.key])
+    entries = zip(ledger.cpu.rows, ledger.memory.rows, strict=True) if ledger is not None else ()
+    return next((Resources(cpu.size, memory.size) for cpu, memory in entries if cpu.key == row.key), None)
 
 
 def _size(size: Resources | None) -> View | None:

@@ -1,0 +1,136 @@
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.tests.fake_framework import Framework, size
+from core.tests.fake_standalone import config, serving, standalone
+
+from fallow_core.config.problems import Problem
+from fallow_core.config.settings import Config
+from fallow_core.standalone import doctor
+from fallow_core.standalone.doctor import findings
+from fallow_hookspecs import Broken, Finding, Node
+
+NODE = Node(name="n1")
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("f")
+
+
+def found(settings: Config) -> dict[tuple[str, str], Finding]:
+    """All findings by what they are about and their subject."""
+    return {(about, finding.subject): finding for about, finding in findings(settings, NODE)}
+
+
+class Diagnosed(Framework):
+    """An instance whose diagnosis is what a test says."""
+
+    def __init__(self, diagnose: Callable[[], Any]) -> None:
+        super().__init__(lambda: 0.0, a1=size(1))
+        self._diagnose = diagnose
+
+    def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+        assert (nodes, timeout_seconds) == ((NODE,), doctor.DIAGNOSE_SECONDS)
+        return tuple(self._diagnose())
+
+
+def test_each_cluster_says_what_it_finds_and_is_closed(folder: Path) -> None:
+    instance = Diagnosed(lambda: [Finding(subject="admin rights", ok=False, detail="no", advice="ask for them")])
+    result = found(config(folder, {"etl": instance}))
+    assert result["alpha/etl", "admin rights"].advice == "ask for them"
+    assert instance.closed.is_set()
+
+
+def fail(_: object) -> Any:
+    raise FileNotFoundError("/etc/etl.token")
+
+
+@pytest.mark.parametrize(
+    ("build", "text"),
+    [
+        (fail, "FileNotFoundError: /etc/etl.token"),
+        (lambda _: {}, "build returned a dict without diagnose and close"),
+        (lambda _: Diagnosed(lambda: [1 / 0]), "ZeroDivisionError: division by zero"),
+        (lambda _: Diagnosed(lambda: ["fine"]), "diagnose gave a wrong answer: the answer[0] is 'fine', not a Finding"),
+    ],
+)
+def test_a_plugin_that_fails_is_a_finding_and_hides_no_other(
+    folder: Path, build: Callable[[object], Any], text: str
+) -> None:
+    good = Diagnosed(lambda: [Finding(subject="reached", ok=True, detail="rm1")])
+    result = found(config(folder, {"bad": build, "good": good}))
+    assert result["alpha/bad", "plugin"].ok is False
+    assert text in result["alpha/bad", "plugin"].detail
+    assert result["alpha/good", "reached"].ok is True
+
+
+def test_a_plugin_that_hangs_is_a_finding_and_delays_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "BUILD_SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "DIAGNOSE_SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "CLOSE_SECONDS", 0.1)
+    hangs = threading.Event()
+    good = Diagnosed(lambda: [Finding(subject="reached", ok=True, detail="rm1")])
+    slow = Diagnosed(lambda: [hangs.wait(20)])
+    result = found(config(folder, {"a": lambda _: hangs.wait(20), "b": slow, "c": good}))
+    hangs.set()
+    assert result["alpha/a", "plugin"].detail == "no answer within 0.2 s"
+    assert result["alpha/b", "plugin"].detail == "no answer within 0.2 s"
+    assert result["alpha/c", "reached"].ok is True
+
+
+def test_a_broken_instance_is_still_diagnosed(folder: Path) -> None:
+    instance = Diagnosed(lambda: [Finding(subject="reached", ok=False, detail="no such user")])
+    instance.reports_fail = Broken("no such user")
+    assert found(config(folder, {"etl": instance}))["alpha/etl", "reached"].detail == "no such user"
+
+
+def test_mistakes_in_cluster_files_are_findings(folder: Path) -> None:
+    problem = Problem(file=folder / "clusters.d" / "ops.yaml", line=3, key=("spec", "usr"), message="unknown key")
+    finding = found(config(folder, {}, problems=(problem,)))["config", "cluster file"]
+    assert (finding.ok, finding.detail) == (False, str(problem))
+
+
+def test_no_cluster_at_all_is_a_finding_with_what_to_write(folder: Path) -> None:
+    finding = found(config(folder, {}))["config", "clusters"]
+    assert finding.ok is False
+    assert finding.advice == f"write one with: fallow config init yarn > {folder}/clusters.d/NAME.yaml"
+
+
+def test_a_state_directory_is_tried_out(folder: Path) -> None:
+    finding = found(config(folder, {}))["host", "state directory"]
+    assert (finding.ok, finding.detail) == (True, f"{folder}/state can be written")
+    assert list((folder / "state").iterdir()) == []
+
+
+def test_a_state_directory_that_cannot_be_written_is_wrong(folder: Path) -> None:
+    (folder / "state").write_text("in the way")
+    finding = found(config(folder, {}))["host", "state directory"]
+    assert finding.ok is False
+    assert "set stateDir to a directory that Fallow's user can write" in finding.advice
+
+
+def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Path) -> None:
+    settings = config(folder, {})
+    finding = found(settings)["host", "running Fallow"]
+    assert (finding.ok, finding.detail) == (None, f"no Fallow is running: nobody serves {settings.control_socket}")
+    fallow = standalone(settings)
+    with serving(fallow):
+        finding = found(settings)["host", "running Fallow"]
+    fallow.close()
+    assert (finding.ok, finding.detail) == (True, "publishing mode enforce")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "ok"),
+    [("000001ffffffffff", True), ("0000000000080000", True), ("0000000000000000", None), ("ffffffffff77ffff", None)],
+)
+def test_the_right_to_look_into_processes_of_others_is_told(tmp_path: Path, capabilities: str, ok: bool | None) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "status").write_text(f"Name:\tfallow\nCapPrm:\t{'f' * 16}\nCapEff:\t{capabilities}\n")
+    finding = doctor._processes_of_others(tmp_path)
+    assert finding.ok is ok
+    assert bool(finding.advice) is (ok is None)

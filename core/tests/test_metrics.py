@@ -1,0 +1,242 @@
+import http.client
+import re
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from core.tests.fake_framework import GIB, World, size
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from fallow_core.errors import FallowError
+from fallow_core.model.policy import ExitMode, SwitchState
+from fallow_core.standalone import inbox, metrics
+from fallow_core.standalone.inbox import Inbox
+from fallow_hookspecs import NodeState
+
+Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    world = World(tmp_path, monkeypatch, a={"a1": size(8)}, b={"b1": size(8)})
+    world.frameworks["a"].nodes["a1"].allocated = size(1.5, 0.5)
+    world.used = size(3)
+    world.run(5)
+    return world
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def scraped(world: World) -> Series:
+    """All samples by name and labels."""
+    families = metrics.families(world.controller, world.now, 2)
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def value(world: World, name: str, **labels: str) -> float | None:
+    return scraped(world).get((name, tuple(sorted(labels.items()))))
+
+
+def page(port: int, seconds: float = 5) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=seconds) as answer:
+        return str(answer.read().decode())
+
+
+# The page
+
+
+def test_the_page_of_a_small_state(world: World, port: int) -> None:
+    stop = metrics.serve("127.0.0.1", port, lambda: metrics.families(world.controller, world.now, 0))
+    try:
+        lines = page(port).splitlines()
+    finally:
+        stop()
+    labels = 'cluster="alpha/a",framework_node="a1",node="n1"'
+    for line in (
+        "# HELP fallow_node_batch_cpu_cores What the node can lend now.",
+        "# TYPE fallow_node_batch_cpu_cores gauge",
+        'fallow_node_batch_cpu_cores{node="n1"} 7.0',
+        'fallow_node_batch_memory_bytes{node="n1"} 7.516192768e+09',
+        f"fallow_row_allocated_cpu_cores{{{labels}}} 1.5",
+        f"fallow_row_in_force_cpu_cores{{{labels}}} 3.5",
+        f"fallow_row_belief_cpu_cores{{{labels}}} 3.5",
+        f"fallow_row_offer_cpu_cores{{{labels}}} 3.5",
+        'fallow_cluster_switch{cluster="alpha/a",state="lend"} 1.0',
+        'fallow_plugin_lane_state{cluster="alpha/a",lane="reads",state="ok"} 1.0',
+        'fallow_plugin_lane_state{cluster="alpha/a",lane="reads",state="stalled"} 0.0',
+        "# TYPE fallow_offers_sent_total counter",
+        'fallow_offers_sent_total{cluster="alpha/a"} 1.0',
+        "fallow_config_problems 0.0",
+        "fallow_journal_writable 1.0",
+    ):
+        assert line in lines
+
+
+def test_the_page_can_be_read_by_a_parser(world: World, port: int) -> None:
+    stop = metrics.serve("127.0.0.1", port, lambda: metrics.families(world.controller, world.now, 0))
+    try:
+        names = {family.name for family in text_string_to_metric_families(page(port))}
+    finally:
+        stop()
+    assert {family.name for family in metrics.families(world.controller, world.now, 0)} <= names
+
+
+def test_an_address_that_is_taken_is_a_clear_error() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        text = f"cannot serve metrics on 127.0.0.1:{port}: Address already in use; set metrics, or metrics: off"
+        with pytest.raises(FallowError, match=text):
+            metrics.serve("127.0.0.1", port, list)
+
+
+def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
+    world: World,
+    port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.05)
+    loop = Inbox()
+    stop = metrics.serve("127.0.0.1", port, lambda: loop.ask(lambda: metrics.families(world.controller, world.now, 0)))
+    try:
+        with pytest.raises(http.client.RemoteDisconnected):
+            page(port)
+    finally:
+        stop()
+    (record,) = caplog.records
+    assert record.getMessage().startswith('scrape_failed reason="Fallow is busy or stopping')
+    assert capfd.readouterr().err == ""
+
+
+def test_nothing_listens_after_the_end(port: int) -> None:
+    metrics.serve("127.0.0.1", port, list)()
+    with pytest.raises(urllib.error.URLError):
+        page(port)
+
+
+# Values
+
+
+def test_sums_of_a_node(world: World) -> None:
+    assert value(world, "fallow_node_capacity_cpu_cores", node="n1") == 10
+    assert value(world, "fallow_node_used_cpu_cores", node="n1") == 3
+    assert value(world, "fallow_node_batch_used_cpu_cores", node="n1") == 0
+    assert value(world, "fallow_node_allocated_memory_bytes", node="n1") == GIB / 2
+    assert value(world, "fallow_node_believed_cpu_cores", node="n1") == 7
+    assert value(world, "fallow_node_exposure_cpu_cores", node="n1") == 0
+    assert value(world, "fallow_node_overdraft_cpu_cores", node="n1") == 0
+    assert value(world, "fallow_node_cpu_sample_age_seconds", node="n1") == 0
+    world.used = size(9)
+    world.tick()
+    assert value(world, "fallow_node_exposure_cpu_cores", node="n1") == 6
+    assert value(world, "fallow_node_overdraft_cpu_cores", node="n1") == 0.5
+
+
+def test_what_is_not_known_has_no_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, monkeypatch, a={"a1": size(8)})
+    world.frameworks["a"].reports_fail = ConnectionError("refused")
+    world.controller.tick({})
+    world.now += 100
+    world.controller.tick({})
+    names = {name for name, _ in scraped(world)}
+    assert not names & {
+        "fallow_node_capacity_cpu_cores",
+        "fallow_node_batch_memory_bytes",
+        "fallow_node_cpu_sample_age_seconds",
+        "fallow_cluster_report_age_seconds",
+        "fallow_row_in_force_cpu_cores",
+    }
+    assert value(world, "fallow_plugin_call_failures_total", cluster="alpha/a") == 1
+
+
+def test_ages_grow(world: World) -> None:
+    world.measured_at = world.now
+    world.frameworks["a"].reports_fail = ConnectionError("refused")
+    reported_at = world.cluster("a").reported_at
+    assert reported_at is not None
+    world.run(50)
+    assert value(world, "fallow_node_memory_sample_age_seconds", node="n1") == 50
+    assert value(world, "fallow_cluster_report_age_seconds", cluster="alpha/a") == world.now - reported_at > 40
+
+
+def test_no_series_is_left_of_a_row_that_has_gone(world: World) -> None:
+    node = world.frameworks["b"].nodes["b1"]
+    assert any(("framework_node", "b1") in labels for _, labels in scraped(world))
+    node.state = NodeState.GONE
+    world.run(15)
+    node.listed = False
+    world.run(15)
+    assert not any(("framework_node", "b1") in labels for _, labels in scraped(world))
+    assert any(("framework_node", "a1") in labels for _, labels in scraped(world))
+
+
+def test_a_cluster_without_an_instance_is_down(world: World) -> None:
+    world.start("a")
+    assert value(world, "fallow_cluster_up", cluster="alpha/a") == 1
+    assert value(world, "fallow_cluster_up", cluster="alpha/b") == 0
+    assert value(world, "fallow_config_problems") == 2
+
+
+def test_the_state_of_a_switch_is_one_of_all_states(world: World) -> None:
+    world.controller.set_switch("alpha/b", SwitchState.HOLD, "ada", "")
+    states = {state: value(world, "fallow_cluster_switch", cluster="alpha/b", state=state) for state in SwitchState}
+    assert states == {"lend": 0, "hold": 1, "drain": 0, "restored": 0}
+
+
+def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    world.controller.leave(ExitMode.FLOOR)
+    world.run(2)
+    assert value(world, "fallow_journal_writable") == 0
+
+
+# Names
+
+
+def test_metric_names_follow_the_conventions(world: World) -> None:
+    families = metrics.families(world.controller, world.now, 0)
+    assert len({family.name for family in families}) == len(families)
+    for family in families:
+        assert isinstance(family, GaugeMetricFamily | CounterMetricFamily)
+        check_name(family)
+
+
+def check_name(family: Metric) -> None:
+    """Snake case below one prefix; base units, once, at the end; `_total` for counters and only there; a help text."""
+    assert re.fullmatch(r"fallow(_[a-z]+)+", family.name)
+    words = family.name.split("_")
+    units = [word for word in words if word in {"seconds", "bytes", "cores"}]
+    assert len(units) <= 1
+    assert not units or words[-1] == units[0]
+    assert not {"milli", "milliseconds", "ms", "mb", "gib", "kib", "mib", "minutes", "percent", "total"} & set(words)
+    assert ("cpu" in words and "age" not in words) == ("cores" in words)
+    assert all(sample.name == family.name + "_total" for sample in family.samples if family.type == "counter")
+    assert all(sample.name == family.name for sample in family.samples if family.type == "gauge")
+    assert family.documentation.endswith(".")
+    assert all(re.fullmatch(r"[a-z_]+", label) for sample in family.samples for label in sample.labels)
+
+
+@pytest.mark.parametrize("make", [GaugeMetricFamily, CounterMetricFamily])
+def test_the_check_of_names_finds_mistakes(make: Callable[..., Metric]) -> None:
+    for name in ("fallow_cpu_milli", "fallow_bytes_memory_bytes", "Fallow_x", "other_x", "fallow_seconds_age"):
+        with pytest.raises(AssertionError):
+            check_name(make(name, "Help."))

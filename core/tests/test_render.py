@@ -1,0 +1,296 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.tests.fake_framework import HONOURED, NODE, World, size
+
+from fallow_core.cli import render
+from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
+from fallow_core.model.policy import PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.standalone import restore, view
+from fallow_hookspecs import Broken, Capabilities, Finding, Refusal, ResourceCapability
+
+LONG_NAME = "ip-10-20-30-40.eu-central-1.compute.internal:45454"
+LONG_REASON = "resourceManager.admin rm1.example.com:8033: connection refused; " * 7
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch, a={"a1": size(8), LONG_NAME: size(128)}, b={"b1": size(8)})
+
+
+def status(world: World, **more: Any) -> dict[str, Any]:
+    """What a running Fallow would answer, as it comes out of the socket."""
+    answer = {
+        **view.status(world.controller, world.now),
+        "uptime_seconds": 12_345.0,
+        "config_file": "/etc/fallow/fallow.yaml",
+        "building": [],
+        "failed": {},
+        "config_problems": [],
+        "sample_problems": {},
+        "restoring": not world.left(),
+    }
+    return dict(json.loads(json.dumps(answer | more)))
+
+
+def explanation(world: World) -> dict[str, Any]:
+    return dict(json.loads(json.dumps(view.explanation(world.controller, NODE.name))))
+
+
+def readable(lines: list[str]) -> str:
+    """The text, which fits on a terminal."""
+    assert max(len(line) for line in lines) <= WIDTH
+    assert all(line == line.rstrip() for line in lines)
+    return "\n".join(lines)
+
+
+# Status
+
+
+def test_status_before_anything_is_known_says_so(world: World) -> None:
+    world.controller.tick({})
+    text = readable(render.status(status(world, building=["alpha/c"])))
+    assert "publishing mode enforce (offers are sent), up 3 h, /etc/fallow/fallow.yaml" in text
+    assert "! alpha/c: still being built" in text
+    assert "CPU, cores   ?    ?       ?" in text
+    assert "never" in text
+    assert text.count("  no report yet\n  no node of this cluster is seen here") == 2
+
+
+def test_status_in_observe_mode_says_that_nothing_is_sent(world: World) -> None:
+    world.policy = PublishingPolicy(mode=PublishingMode.OBSERVE)
+    world.start()
+    world.run(3)
+    text = readable(render.status(status(world)))
+    assert "publishing mode observe (nothing is sent)" in text
+    assert "due: cpu: schedulers may promise more than there is" in text
+
+
+def test_status_shows_a_row_with_all_its_sizes(world: World) -> None:
+    world.frameworks["b"].nodes["b1"].allocated = size(1, 0.5)
+    world.run(3)
+    lines = render.status(status(world))
+    at = lines.index("  b1   running, seen 0 s ago")
+    assert [line.split() for line in lines[at - 1 : at + 3]] == [
+        ["ALLOCATED", "IN", "FORCE", "IN", "FLIGHT", "BELIEF", "OFFER", "FLOOR", "AT", "FIRST"],
+        ["b1", "running,", "seen", "0", "s", "ago"],
+        ["CPU,", "cores", "1.00", "8.00", "5.00", "8.00", "5.00", "0.20", "8.00"],
+        ["memory,", "GiB", "0.50", "8.00", "5.00", "8.00", "5.00", "0.25", "8.00"],
+    ]
+
+
+def test_status_shows_the_newest_of_many_sizes_in_flight(world: World) -> None:
+    world.run(3)
+    world.frameworks["b"].delay_seconds = 1e9
+    for used in range(2, 8):
+        world.used = size(used)
+        world.run(2)
+    assert len(world.row("b", "b1").in_flight) > render.MOST_IN_FLIGHT
+    text = readable(render.status(status(world)))
+    assert "..., 3.00, 2.50, 2.00, 1.50  " in text
+
+
+def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
+    world.run(3)
+    world.frameworks["a"].refuses = dict.fromkeys(("a1", LONG_NAME), Refusal.UNKNOWN_NODE)
+    world.frameworks["b"].nodes["b1"].in_force = size(9)
+    world.used = size(7)
+    world.run(15)
+    world.frameworks["b"].reports_fail = ConnectionError(LONG_REASON)
+    world.run(20)
+    world.controller.set_switch("alpha/a", SwitchState.HOLD, "ada", "the end of the quarter " * 10)
+    more = {
+        "failed": {"alpha/c": LONG_REASON},
+        "config_problems": [f"/etc/fallow/clusters.d/d.yaml:3: spec.user: {LONG_REASON}"],
+        "sample_problems": {"cpu": "CPU time of the host went backwards"},
+        "journal_error": "cannot write /var/lib/fallow/ledger.json: No space left on device",
+        "journal_lost": "/var/lib/fallow/ledger.json was unreadable",
+        "restoring": True,
+    }
+    text = readable(render.status(status(world, **more)))
+    assert "switch hold (by ada: the end of the quarter" in text
+    assert "refused: this node is refused: unknown node" in text
+    assert "! report failed: ConnectionError: resourceManager.admin" in text
+    for problem in (
+        "! alpha/c: resourceManager.admin",
+        "! /etc/fallow/clusters.d/d.yaml:3: spec.user",
+        "! cpu: CPU time of the host went backwards",
+        "! cannot write /var/lib/fallow/ledger.json",
+        "! /var/lib/fallow/ledger.json was unreadable",
+        "! the sizes found first are being put back",
+    ):
+        assert problem in text
+
+
+def test_status_shows_that_somebody_else_changed_a_size(world: World) -> None:
+    world.run(3)
+    world.hold("alpha/b acts")
+    world.frameworks["b"].nodes["b1"].in_force = size(9)
+    world.run(12)
+    assert "    somebody else changed the size" in render.status(status(world))
+
+
+def test_status_shows_a_lane_that_backs_off(world: World) -> None:
+    world.frameworks["a"].fails = ConnectionError("reset")
+    world.run(2)
+    world.tick(0.2)
+    text = readable(render.status(status(world)))
+    assert "! offers failed: ConnectionError: reset\n  ! acts backing off after 1 failure: next try in 1 s" in text
+    world.tick(2)
+    assert "next try with the next call that is due" in readable(render.status(status(world)))
+
+
+def test_status_shows_a_lane_that_hangs(world: World) -> None:
+    world.run(2)
+    world.hold("alpha/a acts")
+    world.used = size(5)
+    world.run(40)
+    text = readable(render.status(status(world)))
+    assert "! acts stalled: a call runs for" in text
+
+
+def test_status_shows_a_broken_lane_without_a_next_try(world: World) -> None:
+    world.run(2)
+    world.frameworks["a"].fails = Broken("no such user")
+    world.used = size(5)
+    world.run(2)
+    text = readable(render.status(status(world)))
+    assert "! offers failed: no such user\n  ! acts broken: no further call before the configuration is changed" in text
+
+
+def test_status_says_which_resource_a_framework_ignores(world: World) -> None:
+    world.run(2)
+    ignored = ResourceCapability(honoured=False)
+    world.cluster("a").capabilities = Capabilities(cpu=ignored, memory=HONOURED)
+    text = readable(render.status(status(world)))
+    assert text.count("! the framework ignores cpu: its offers hold nothing back") == 1
+
+
+def test_status_shows_what_an_earlier_process_knew_and_nobody_has_reported(world: World) -> None:
+    world.run(3)
+    world.start("a")
+    world.run(2)
+    text = readable(render.status(status(world)))
+    assert "! alpha/b b1: known from before and not reported yet; until then nothing grows" in text
+
+
+# Explain
+
+
+def test_an_explanation_recomputes_to_the_same_numbers(world: World) -> None:
+    world.used = size(3)
+    world.run(4)
+    text = readable(render.explanation(explanation(world)))
+    assert "system  3.00 = the larger of: in use 3.00 − its batch 0.00; reserved 0.00" in text
+    assert "margin  0.00 = 10.00 × (100 − watermark 100) %" in text
+    assert "batch   7.00 = 10.00 − margin − system, from 0 to 10.00   (measured 0 s ago)" in text
+    assert f"    {LONG_NAME}: target 1.70 → offer 1.70; in force 1.70, newest sent 1.70, belief 1.70" in text
+    assert "nothing is due: every size is within the band" in text
+
+
+def test_an_explanation_before_anything_is_known_says_so(world: World) -> None:
+    world.controller.tick({})
+    text = readable(render.explanation(explanation(world)))
+    assert text.count("never measured: no size changes") == 2
+
+
+def test_an_explanation_says_what_is_due_and_in_observe_mode_that_it_is_not_sent(world: World) -> None:
+    world.policy = PublishingPolicy(mode=PublishingMode.OBSERVE)
+    world.start()
+    world.run(3)
+    world.controller.set_switch("alpha/b", SwitchState.DRAIN, "ada", "")
+    world.run(1)
+    text = readable(render.explanation(explanation(world)))
+    assert text.startswith("node n1, publishing mode observe (nothing is sent)")
+    assert "due at once: alpha/b b1 to CPU, cores: 0.20, memory, GiB: 0.25; cpu: schedulers may promise" in text
+    assert "(switched to drain; raised to the floor)" in text
+
+
+# Doctor
+
+
+def test_findings_are_marked_and_advice_stands_below_what_is_not_well() -> None:
+    found = [
+        Finding(subject="state directory", ok=True, detail="/var/lib/fallow can be written", advice="never shown"),
+        Finding(subject="admin rights", ok=False, detail=LONG_REASON, advice="add the user to " + LONG_REASON),
+        Finding(subject="running Fallow", ok=None, detail="none", advice="start it"),
+    ]
+    lines = render.findings([render.finding_values("yarn/etl", each) for each in found])
+    text = readable(lines)
+    assert lines[0] == "ok     yarn/etl: state directory: /var/lib/fallow can be written"
+    assert lines[1].startswith("WRONG  yarn/etl: admin rights: resourceManager.admin")
+    assert "\n       → add the user to resourceManager.admin" in text
+    assert "?      yarn/etl: running Fallow: none\n       → start it" in text
+    assert "never shown" not in text
+    assert lines[-1] == "3 findings, 1 wrong"
+
+
+# Restore
+
+
+def test_restore_says_what_became_of_each_row(world: World) -> None:
+    world.run(3)
+    world.frameworks["b"].refuses = {"b1": Refusal.ACCESS_DENIED}
+    world.controller.restore("ada")
+    world.run(5)
+    world.frameworks["a"].nodes["a1"].allocated = size(9, 1)
+    world.run(12)
+    answer = restore.outcome(status(world, failed={"alpha/c": LONG_REASON}))
+    text = readable(render.restored(answer))
+    assert not answer["done"]
+    assert (
+        "alpha/a a1: restored; still allocated above it: cpu_milli; in force CPU, cores: 8.00, memory, GiB: 8.00"
+        in text
+    )
+    assert f"alpha/a {LONG_NAME}: restored; in force CPU, cores: 128.00, memory, GiB: 128.00" in text
+    assert "alpha/b b1: NOT restored: refused: this node is refused: access denied; in force" in text
+    assert "! alpha/c: resourceManager.admin" in text
+
+
+def test_restore_without_any_node_says_so() -> None:
+    assert render.restored({"rows": [], "problems": []}) == ["no node of any cluster is here: nothing to put back"]
+
+
+# Words and numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "never"), (0.2, "0 s"), (119.4, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2 h"), (1e6, "278 h")],
+)
+def test_times_in_words(value: float | None, text: str) -> None:
+    assert seconds(value) == text
+
+
+def test_amounts_are_cores_and_gib() -> None:
+    assert amount("cpu", 1500) == "1.50"
+    assert amount("memory", 3 * 2**29) == "1.50"
+    assert amount("cpu", -250) == "-0.25"
+    assert amount("memory", None) == "?"
+
+
+def test_columns_are_aligned() -> None:
+    assert table([["a", "bb", "c"], ["aaa", "b", ""]], indent=" ") == [" a    bb  c", " aaa  b"]
+
+
+def test_a_paragraph_keeps_its_words_whole() -> None:
+    word = "a-host-name.example.com:8032"
+    lines = paragraph(" ".join([word] * 20), "  ")
+    assert all(len(line) <= WIDTH for line in lines)
+    assert " ".join(" ".join(lines).split()).split(" ") == [word] * 20
+    assert [len(line) - len(line.lstrip()) for line in lines] == [2, *[6] * (len(lines) - 1)]
+    assert paragraph("x" * 300) == ["x" * 300]
+
+
+@pytest.mark.parametrize("bad", ["\x1b[31m", "\x9b31m", "\r", "\x00", "\u202e"])
+def test_nothing_that_a_framework_says_does_something_to_a_terminal(bad: str) -> None:
+    assert printable(f"a{bad}b").isprintable()
+
+
+@pytest.mark.parametrize("show", [render.status, render.explanation])
+def test_an_answer_of_another_version_is_told_by_the_missing_key(show: Callable[[Any], list[str]]) -> None:
+    with pytest.raises(KeyError):
+        show({})
