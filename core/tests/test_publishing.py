@@ -176,6 +176,13 @@ def test_what_was_not_answered_is_sent_again() -> None:
     assert Publisher().due(2, size(80), replace(lost, in_force=size(80))) == [], "it arrived after all"
 
 
+def test_what_arrived_is_not_sent_again_while_an_older_size_may_still_be_carried_out() -> None:
+    lost = unanswered(sent(row(A, size(100)), size(120), 0), 0, 1)
+    arrived = changed(answered(sent(lost, size(80), 10), 10, size(80), 11), 12, 80)
+    assert [s.size for s in arrived.in_flight] == [size(120)]
+    assert Publisher().due(20, size(80), arrived) == []
+
+
 def test_a_daemon_that_registers_its_own_size_is_corrected_at_once() -> None:
     publisher = Publisher()
     before = row(A, size(20))

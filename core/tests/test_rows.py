@@ -114,6 +114,12 @@ def test_an_unanswered_size_outlives_the_confirmation_of_a_later_one() -> None:
     assert see(row, 22, report(3)).belief("cpu") == 8
 
 
+def test_a_size_that_arrived_is_the_newest_although_an_older_one_is_still_believed() -> None:
+    row = see(send(send(first(5), 8, 10, answer=False), 3, 20), 22, report(3))
+    assert (row.belief("cpu"), row.newest("cpu")) == (8, 3)
+    assert send(row, 4, 30).newest("cpu") == 4
+
+
 def test_the_same_size_unanswered_again_and_again_is_kept_once() -> None:
     row = first(5)
     for now in (10, 20, 30):
@@ -172,6 +178,13 @@ def test_a_size_answered_after_a_report_was_asked_for_survives_its_word_that_the
 
 def test_sizes_of_an_earlier_process_may_all_still_be_carried_out() -> None:
     row = resumed(first(5), [size(8), size(3)], 0)
-    assert (row.belief("cpu"), row.newest("cpu")) == (8, 3)
+    assert (row.belief("cpu"), row.newest("cpu"), row.resend) == (8, 3, True)
     assert see(row, 30, report(3)).belief("cpu") == 8
     assert see(row, 61, report(3)).belief("cpu") == 3
+
+
+def test_a_size_of_an_earlier_process_is_not_answered_by_a_call_of_the_same_moment() -> None:
+    row = resumed(first(5), [size(8)], 10)
+    assert see(send(row, 3, 10), 12, report(3)).belief("cpu") == 8
+    assert refused(sent(row, size(3), 10), 10, "no", 11).belief("cpu") == 8
+    assert [s.size for s in send(row, 3, 10, answer=False).in_flight] == [size(8), size(3)]
