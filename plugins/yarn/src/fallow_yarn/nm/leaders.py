@@ -15,8 +15,8 @@ tasks can write. What was shown once stays so as long as the process lives, what
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 
 from fallow_hookspecs import Process
 from fallow_yarn.nm.processes import (
@@ -34,96 +34,116 @@ from fallow_yarn.nm.processes import (
 from fallow_yarn.nm.tree import Found, Tree
 
 
-class Containers:
-    """Finds the processes of containers, and remembers what was shown. Threads may share one.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Memory:
+    """What one search leaves for the next. By pid, with the start time that makes it one process: `owners`, whose
+    container a process was shown to be, and `strangers`, session leaders without proof that need no further look.
 
-    What is remembered is by pid, with the start time that makes it one process.
+    `launched`: roots that were shown by their launchers.
+    """
+
+    owners: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    strangers: Mapping[int, int] = field(default_factory=dict)
+    launched: frozenset[Process] = frozenset()
+    found: Mapping[str, Found] = field(default_factory=dict)
+    daemons: frozenset[Process] = frozenset()
+
+
+class Containers:
+    """Finds the processes of containers, and remembers what was shown.
+
+    Threads may share one, and none waits for another: of two searches at the same time, what the later one shows stays.
     """
 
     def __init__(self, proc_root: Path = PROC_ROOT, clock: Callable[[], int] = now_ticks) -> None:
         self._proc_root = proc_root
         self._clock = clock
-        self._lock = Lock()
-        self._owners: dict[int, tuple[int, str]] = {}
-        self._strangers: dict[int, int] = {}
-        self._launched: set[Process] = set()
-        self._found: dict[str, Found] = {}
-        self._daemons: frozenset[Process] = frozenset()
+        self._memory = _Memory()
 
-    def find(self, daemons: Iterable[Process], stats: Mapping[int, Stat] | None = None) -> dict[str, Found]:
+    def find(self, daemons: Iterable[Process], stats: Mapping[int, Stat] | None = None) -> Mapping[str, Found]:
         """The containers that have living processes, by id.
 
         `daemons` are all NodeManagers of this host; `stats` are all its processes, where they have been read already.
         """
-        with self._lock:
-            tree = Tree(read_all(self._proc_root) if stats is None else stats, daemons)
-            if tree.daemons != self._daemons:  # who was nobody's may be below the new one
-                self._daemons = tree.daemons
-                self._strangers.clear()
-            new = [s for s in tree.leaders() if self._owner(s) is None and self._strangers.get(s.pid) != s.start_ticks]
-            for leader in new:
-                if (container_id := self._launched_as(leader, tree)) is not None:
-                    self._unmask(leader, container_id)
-                    self._launched.add(leader.process)
-                    tree.give(leader, container_id)
-            for pid in self._owners:
-                stat = tree.stats.get(pid)
-                if stat is not None and (remembered := self._owner(stat)) is not None:
-                    tree.give(stat, remembered)
-            for leader in new:
-                if leader.pid not in tree.owners and (container_id := self._named_as(leader, tree)) is not None:
-                    tree.give(leader, container_id)
-            self._remember(new, tree)
-            return self._found
+        tree = Tree(read_all(self._proc_root) if stats is None else stats, daemons)
+        self._memory = memory = _Search(self._proc_root, self._memory, tree).result(self._clock())
+        return memory.found
 
-    def _owner(self, stat: Stat) -> str | None:
-        """The container that a process was shown to belong to."""
-        start_ticks, container_id = self._owners.get(stat.pid, (None, None))
-        return container_id if start_ticks == stat.start_ticks else None
 
-    def _launched_as(self, leader: Stat, tree: Tree) -> str | None:
+class _Search:
+    """One look at all processes."""
+
+    def __init__(self, proc_root: Path, before: _Memory, tree: Tree) -> None:
+        self._proc_root = proc_root
+        self._before = before
+        self._tree = tree
+        self._owners = {
+            pid: owner
+            for pid, (start_ticks, owner) in before.owners.items()
+            if (stat := tree.stats.get(pid)) is not None and stat.start_ticks == start_ticks
+        }
+        self._launched = {process for process in before.launched if tree.has(process)}
+
+    def result(self, now: int) -> _Memory:
+        """Whose each process is, as far as it is shown now or was before."""
+        tree = self._tree
+        # After a change of the NodeManagers who was nobody's may be below a new one.
+        strangers = self._before.strangers if tree.daemons == self._before.daemons else {}
+        new = [s for s in tree.leaders() if s.pid not in self._owners and strangers.get(s.pid) != s.start_ticks]
+        for leader in new:
+            if (container_id := self._launched_as(leader)) is not None:
+                self._unmask(leader, container_id)
+                self._launched.add(leader.process)
+                tree.give(leader, container_id)
+        for pid, owner in self._owners.items():
+            tree.give(tree.stats[pid], owner)
+        for leader in new:
+            if leader.pid not in tree.owners and (container_id := self._named_as(leader)) is not None:
+                tree.give(leader, container_id)
+        settled = now - SETTLED_TICKS
+        kept = {pid: start_ticks for pid, start_ticks in strangers.items() if tree.has(Process(pid, start_ticks))}
+        return _Memory(
+            owners={pid: (tree.stats[pid].start_ticks, owner) for pid, owner in tree.owners.items()},
+            strangers=kept
+            | {s.pid: s.start_ticks for s in new if s.pid not in tree.owners and s.start_ticks < settled},
+            launched=frozenset(self._launched),
+            found=tree.found(),
+            daemons=tree.daemons,
+        )
+
+    def _launched_as(self, leader: Stat) -> str | None:
         """The container of a session leader, by its launcher."""
-        launcher = tree.launcher_of(leader)
+        launcher = self._tree.launcher_of(leader)
         named = set() if launcher is None else read_named(self._proc_root, launcher.pid)
         return named.pop() if len(named) == 1 else None
 
-    def _named_as(self, leader: Stat, tree: Tree) -> str | None:
+    def _named_as(self, leader: Stat) -> str | None:
         """The container of a session leader, by its cgroup or its environment."""
-        container_id = container_of(read_cgroups(self._proc_root, leader.pid)) or self._says(leader, tree)
+        container_id = container_of(read_cgroups(self._proc_root, leader.pid)) or self._said_by(leader)
         if container_id is None:
             return None
         users = self._users_of(container_id)
         return container_id if not users or read_user(self._proc_root, leader.pid) in users else None
 
-    def _says(self, leader: Stat, tree: Tree) -> str | None:
+    def _said_by(self, leader: Stat) -> str | None:
         """The container that the environment of a session leader names, if it is where a container's process can be."""
         environment = read_environment(self._proc_root, leader.pid)
         if environment is None:
             return None
-        launcher = tree.orphan_above(leader)
+        launcher = self._tree.orphan_above(leader)
         named = set() if launcher is None else read_named(self._proc_root, launcher.pid)
-        is_placed = tree.is_placed(leader) or environment.container_id in named
+        is_placed = self._tree.is_placed(leader) or environment.container_id in named
         return environment.container_id if is_placed else None
 
     def _unmask(self, leader: Stat, container_id: str) -> None:
         """Forget what another user's processes passed for before the container's own root was launched."""
         if self._users_of(container_id) - {read_user(self._proc_root, leader.pid)}:
-            self._owners = {
-                pid: (start_ticks, owner)
-                for pid, (start_ticks, owner) in self._owners.items()
-                if owner != container_id or Process(pid, start_ticks) in self._launched
-            }
+            launched = {process.pid for process in self._launched}
+            masked = (pid for pid, owner in self._owners.items() if owner == container_id and pid not in launched)
+            for pid in list(masked):
+                del self._owners[pid]
 
     def _users_of(self, container_id: str) -> set[int | None]:
-        known = self._found.get(container_id)
-        roots = () if known is None else (stat for stat in known.roots if self._owner(stat) == container_id)
+        known = self._before.found.get(container_id)
+        roots = () if known is None else (stat for stat in known.roots if self._owners.get(stat.pid) == container_id)
         return {read_user(self._proc_root, stat.pid) for stat in roots} - {None}
-
-    def _remember(self, looked_at: Iterable[Stat], tree: Tree) -> None:
-        self._owners = {pid: (tree.stats[pid].start_ticks, owner) for pid, owner in tree.owners.items()}
-        self._launched = {process for process in self._launched if tree.has(process)}
-        self._found = tree.found()
-        settled = self._clock() - SETTLED_TICKS  # whoever started before that is what it will be
-        strangers = {s.pid: s.start_ticks for s in looked_at if s.start_ticks < settled and s.pid not in tree.owners}
-        kept = {pid: start for pid, start in self._strangers.items() if tree.has(Process(pid, start))}
-        self._strangers = kept | strangers

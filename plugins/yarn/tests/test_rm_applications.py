@@ -1,0 +1,130 @@
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from fallow_yarn.errors import ProtocolError, RemoteError, StandbyError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.rest import Web
+from fallow_yarn.rm.applications import PAGE, WITHOUT, RunningApplication, read_applications
+
+LATER = Deadline(0.0, clock=lambda: 0.0)
+MASTER = "container_1700000000000_0001_02_000001"
+
+
+class Pages(Web):
+    """A ResourceManager with these pages; an exception is raised."""
+
+    def __init__(self, pages: Mapping[str, object]) -> None:
+        super().__init__(Endpoint(host="rm1", port=8088, setting="spec.web", purpose="p", hadoop_key="k"), "u")
+        self.pages = pages
+        self.asked: list[str] = []
+
+    def page(self, path: str, deadline: Deadline) -> bytes:
+        self.asked.append(path)
+        answer = self.pages[path]
+        if isinstance(answer, Exception):
+            raise answer
+        return json.dumps(answer).encode()
+
+
+def entry(**more: object) -> dict[str, object]:
+    """An application as a ResourceManager writes it."""
+    return {
+        "id": "application_1700000000000_0001",
+        "user": "al",
+        "name": "etl",
+        "queue": "root.batch",
+        "state": "RUNNING",
+        "progress": 25.0,
+        "applicationType": "SPARK",
+        "priority": 3,
+        "amContainerLogs": f"http://worker-1:8042/node/containerlogs/{MASTER}/al",
+        "runningContainers": 4,
+    } | more
+
+
+def read(*entries: object) -> tuple[RunningApplication, ...]:
+    return read_applications(Pages({PAGE + WITHOUT: {"apps": {"app": list(entries)}}}), LATER)
+
+
+def test_an_application_has_its_master_and_its_share_of_progress() -> None:
+    assert read(entry()) == (
+        RunningApplication(
+            id="application_1700000000000_0001",
+            name="etl",
+            user="al",
+            queue="root.batch",
+            kind="SPARK",
+            priority=3,
+            progress=0.25,
+            master=MASTER,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("progress", "expected"),
+    [(0, 0.0), (100.0, 1.0), (250.0, 1.0), (-1, 0.0), ("50", None), (None, None), (True, None), (float("nan"), None)],
+)
+def test_progress_is_a_share_or_not_known(progress: object, expected: float | None) -> None:
+    (application,) = read(entry(progress=progress))
+    assert application.progress == expected
+
+
+@pytest.mark.parametrize(("priority", "expected"), [(-1, 0), ("7", 7), (None, 0), (0, 0)])
+def test_a_priority_that_was_not_given_is_zero(priority: object, expected: int) -> None:
+    (application,) = read(entry(priority=priority))
+    assert application.priority == expected
+
+
+@pytest.mark.parametrize("logs", ["", None, "N/A", "http://worker-1:8042/node/containerlogs/container_x/al", 5])
+def test_a_master_that_is_not_shown_is_not_known(logs: object) -> None:
+    (application,) = read(entry(amContainerLogs=logs))
+    assert application.master is None
+
+
+def test_an_application_that_waits_for_its_first_container_is_left_out() -> None:
+    waiting = entry(state="ACCEPTED", runningContainers=0, amContainerLogs="")
+    starting = entry(id="application_1700000000000_0002", state="ACCEPTED", runningContainers=0)
+    hidden = entry(id="application_1700000000000_0003", amContainerLogs=None)
+    del hidden["runningContainers"]
+    assert [each.id[-4:] for each in read(waiting, starting, hidden)] == ["0002", "0003"]
+
+
+@pytest.mark.parametrize("bad", [None, 7, "x", [], {}, entry(id=None), entry(id="")])
+def test_an_entry_that_makes_no_sense_spoils_no_other(bad: object) -> None:
+    assert len(read(bad, entry())) == 1
+
+
+@pytest.mark.parametrize("body", [{}, {"apps": None}, {"apps": {}}, {"apps": ""}])
+def test_no_application_is_written_in_several_ways(body: object) -> None:
+    assert read_applications(Pages({PAGE + WITHOUT: body}), LATER) == ()
+
+
+def test_one_application_may_be_written_without_a_list() -> None:
+    assert len(read_applications(Pages({PAGE + WITHOUT: {"apps": {"app": entry()}}}), LATER)) == 1
+
+
+def test_all_applications_are_one_page_without_its_large_parts() -> None:
+    web = Pages({PAGE + WITHOUT: {"apps": {"app": [entry()] * 500}}})
+    assert len(read_applications(web, LATER)) == 500
+    assert web.asked == [PAGE + WITHOUT]
+
+
+def test_a_release_that_does_not_know_the_parts_is_asked_for_all() -> None:
+    refusal = RemoteError("400", kind="HTTP 400")
+    web = Pages({PAGE + WITHOUT: refusal, PAGE: {"apps": {"app": [entry()]}}})
+    assert len(read_applications(web, LATER)) == 1
+
+
+@pytest.mark.parametrize("error", [RemoteError("500", kind="HTTP 500"), StandbyError("a standby", kind="HTTP 307")])
+def test_another_refusal_is_an_error(error: RemoteError) -> None:
+    with pytest.raises(type(error)):
+        read_applications(Pages({PAGE + WITHOUT: error}), LATER)
+
+
+def test_what_is_no_object_is_not_the_answer_of_a_resource_manager() -> None:
+    with pytest.raises(ProtocolError, match="is it a ResourceManager"):
+        read_applications(Pages({PAGE + WITHOUT: []}), LATER)
