@@ -71,6 +71,7 @@ class FakeNode:
     allocated: Resources = NOTHING
     state: NodeState = NodeState.RUNNING
     process: Process = FIRST_PROCESS
+    process_is_seen: bool = True
     listed: bool = True
     coming: list[tuple[float, Resources]] = field(default_factory=list)
 
@@ -120,8 +121,9 @@ class Framework:
 
     @hookimpl
     def list_tasks(self, node: Node) -> TaskList:
-        daemons = (Daemon(process=each.process, framework_node=name) for name, each in self.nodes.items())
-        return TaskList(tasks=(), age_seconds=0.0, complete=True, daemons=tuple(daemons))
+        seen = ((name, each) for name, each in self.nodes.items() if each.process_is_seen)
+        daemons = tuple(Daemon(process=each.process, framework_node=name) for name, each in seen)
+        return TaskList(tasks=(), age_seconds=0.0, complete=True, daemons=daemons)
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         return (Finding(subject="framework", ok=True, detail="lives in memory"),)

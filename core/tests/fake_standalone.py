@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from core.tests.fake_framework import CAPACITY, ENFORCE, WHOLE_NODE, Framework, cluster_config, plugin_of
 
@@ -22,23 +22,25 @@ from fallow_hookspecs import ClusterConfig, Process, ResourceName, Resources
 Build = Callable[[ClusterConfig], Any]
 
 
-class FakeHost:
-    """What a host sampler says."""
+class FakeHost(HostSampler):
+    """A host whose use is what a test says; `lacks` are the resources that cannot be read, and why."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.clock = clock
+        super().__init__(clock)
         self.used = Resources(0, 0)
-        self.missing: dict[ResourceName, str] = {}
+        self.lacks: dict[ResourceName, str] = {}
         self.daemons: list[Process] = []
 
-    def sample(self, daemons: Collection[Process]) -> NodeSample:
+    @property
+    def missing(self) -> Mapping[ResourceName, str]:
+        return self.lacks
+
+    def sample(self, daemons: Collection[Process] = ()) -> NodeSample:
         self.daemons = list(daemons)
-        at = self.clock()
+        at = self._clock()
         cpu = Usage(measured_at=at, capacity=CAPACITY.cpu_milli, used=self.used.cpu_milli, batch_used=0)
         memory = Usage(measured_at=at, capacity=CAPACITY.memory_bytes, used=self.used.memory_bytes, batch_used=0)
-        return NodeSample(
-            cpu=None if "cpu" in self.missing else cpu, memory=None if "memory" in self.missing else memory
-        )
+        return NodeSample(cpu=None if "cpu" in self.lacks else cpu, memory=None if "memory" in self.lacks else memory)
 
 
 def cluster_file(name: str, build: Build, folder: Path) -> Cluster:
@@ -75,7 +77,7 @@ def config(folder: Path, builds: Mapping[str, Build | Framework], **changes: Any
 def standalone(config: Config, host: FakeHost | None = None, clock: Callable[[], float] = time.monotonic) -> Standalone:
     """A Fallow with this host."""
     fallow = Standalone(config, clock)
-    fallow.sampler = cast("HostSampler", host or FakeHost(clock))
+    fallow.sampler = host or FakeHost(clock)
     return fallow
 
 

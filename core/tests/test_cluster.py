@@ -240,10 +240,9 @@ def test_a_daemon_that_was_started_anew_is_read_back_at_once(tmp_path: Path, mon
     world = World(tmp_path, monkeypatch, policy=policy, a={"a1": size(12)})
     world.run(10)
     assert world.sizes() == {"a1": size(10)}
-    world.frameworks["a"].restart("a1", size(9))
-    world.used = size(4)
+    world.frameworks["a"].restart("a1", size(11))
     world.run(6)
-    assert world.sizes() == {"a1": size(6)}
+    assert world.sizes()["a1"].cpu_milli == 10_000
 
 
 def test_the_daemons_of_the_newest_list_are_known_and_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:

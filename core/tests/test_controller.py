@@ -250,10 +250,10 @@ def test_the_floors_are_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_size_below_the_floor_is_not_raised_on_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(tmp_path, monkeypatch, a={"a1": size(0.1)})
+    world = World(tmp_path, monkeypatch, policy=OBSERVE, a={"a1": size(0.1)})
     world.run(5)
     assert leave(world, ExitMode.FLOOR)
-    assert world.offers("a") == [] or world.offers("a")[-1]["a1"].cpu_milli <= FLOOR.cpu_milli
+    assert world.offers("a") == []
 
 
 def test_the_original_sizes_are_left_behind_without_waiting_for_growth_to_hold(
@@ -291,6 +291,16 @@ def test_leaving_waits_for_the_call_under_way_and_for_a_node_that_was_put_back(
     leave(world, ExitMode.FLOOR)
     world.now += 1
     assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}
+
+
+def test_a_size_that_was_sent_and_not_answered_has_not_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = lent(tmp_path, monkeypatch)
+    world.hold("alpha/a acts")
+    assert not leave(world, ExitMode.FLOOR, 5)
+    assert [sent.size for sent in world.row("a", "a1").in_flight] == [FLOOR]
+    world.release("alpha/a acts")
+    world.tick(1.0)
+    assert world.left()
 
 
 def test_a_refused_size_is_asked_for_once_on_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,7 +226,6 @@ def test_a_daemon_that_was_started_anew_gets_an_original_of_its_own(world: World
 
 def test_a_size_of_our_own_that_arrives_late_is_not_taken_for_an_original(world: World) -> None:
     framework = world.frameworks["a"]
-    framework.nodes["a1"].process = framework.nodes["a1"].process
     framework.fails, framework.carries_out, framework.delay_seconds = TimeoutError("no answer"), True, 70
     world.run(2)
     framework.fails, framework.delay_seconds = None, 1
@@ -237,15 +236,13 @@ def test_a_size_of_our_own_that_arrives_late_is_not_taken_for_an_original(world:
 
 
 def test_a_daemon_first_seen_after_its_size_does_not_change_the_original(world: World) -> None:
-    daemons = world.frameworks["a"].nodes["a1"].process
-    world.hold("alpha/a reads")  # the list of tasks comes late
-    world.start()
-    world.release("alpha/a reads")
-    world.frameworks["a"].nodes["a1"].process = daemons
-    world.run(20)
-    found = world.controller.original(key("a", "a1"))
-    assert found is not None
-    world.frameworks["a"].nodes["a1"].in_force = size(9)  # somebody else, not a start of the daemon
+    node = world.frameworks["a"].nodes["a1"]
+    node.process_is_seen = False
+    world.run(10)
+    assert world.controller.original(key("a", "a1")) == Original(size=size(8), started="")
+    node.process_is_seen = True
+    world.run(10)
+    node.in_force = size(9)  # somebody else, not a start of the daemon
     world.used = size(4)
     world.run(30)
     assert world.controller.original(key("a", "a1")) == Original(size=size(8), started="4711@1")
@@ -258,15 +255,16 @@ def test_a_daemon_first_seen_after_its_size_does_not_change_the_original(world: 
 def test_an_unwritable_journal_lets_only_shrinks_of_known_rows_through(
     world: World, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
+    world.frameworks["b"].nodes["b1"].in_force = size(3)
     world.start("a")
     world.used = size(4)
     world.run(10)
-    assert world.sizes() == {"a1": size(6), "b1": size(8)}
+    assert world.sizes() == {"a1": size(6), "b1": size(3)}
     world.build("b")
     mend = break_disk(monkeypatch, how)
     world.used = size(6)
     world.run(10)
-    shrunk = {"a1": size(2), "b1": size(8)}  # the size of b1 found first is not on the disk
+    shrunk = {"a1": size(2), "b1": size(3)}  # the size of b1 found first is not on the disk
     assert world.sizes() == shrunk
     assert f"cannot write {world.state_dir}/ledger.json" in world.controller.journal_error
     world.used = size(0)
@@ -276,7 +274,7 @@ def test_an_unwritable_journal_lets_only_shrinks_of_known_rows_through(
     world.run(100)
     assert world.controller.journal_error == ""
     assert world.sizes() == {"a1": size(5), "b1": size(5)}
-    assert world.controller.original(key("b", "b1")) == Original(size=size(8), started="4711@1")
+    assert world.controller.original(key("b", "b1")) == Original(size=size(3), started="4711@1")
 
 
 def test_a_switch_that_cannot_be_written_down_is_an_error_and_changes_nothing(
@@ -391,8 +389,8 @@ def test_what_was_in_flight_stays_believed_when_the_next_size_is_answered(
     world.frameworks["a"].delay_seconds = 2
     world.used = size(8)
     world.start()
-    world.tick(1.0)
-    world.tick()  # the first report, and a shrink in the same tick
+    world.tick()
+    world.tick()  # the first report, and a shrink at the same moment
     assert world.offers("a")[-1] == {"a1": size(2)}
     world.tick()
     assert world.row("a", "a1").belief("cpu") == 10_000

@@ -11,6 +11,7 @@ from core.tests.fake_framework import GIB, World, size
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from fallow_core.controller.cluster import CALLS
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import ExitMode, SwitchState
 from fallow_core.standalone import inbox, metrics
@@ -191,6 +192,14 @@ def test_a_cluster_without_an_instance_is_down(world: World) -> None:
     assert value(world, "fallow_cluster_up", cluster="alpha/a") == 1
     assert value(world, "fallow_cluster_up", cluster="alpha/b") == 0
     assert value(world, "fallow_config_problems") == 2
+
+
+def test_a_kind_of_call_that_fails_is_seen_while_others_succeed(world: World) -> None:
+    world.frameworks["b"].reports_fail = ConnectionError("refused")
+    world.run(15)
+    failing = {call: value(world, "fallow_plugin_call_failing", cluster="alpha/b", call=call) for call in CALLS}
+    assert failing == {"report": 1, "list_tasks": 0, "offers": 0}
+    assert value(world, "fallow_plugin_call_failing", cluster="alpha/a", call="report") == 0
 
 
 def test_the_state_of_a_switch_is_one_of_all_states(world: World) -> None:

@@ -71,7 +71,7 @@ def test_explain_of_a_node_that_is_not_there_names_those_that_are(fallow: Standa
 
 @pytest.mark.parametrize("kind", [None, "", "stop", 7, ["status"], {"request": "status"}])
 def test_an_unknown_request_names_those_that_are_known(fallow: Standalone, kind: object) -> None:
-    with pytest.raises(ControlError, match=r"unknown request .*; expected status, explain, switch or restore"):
+    with pytest.raises(ControlError, match=r"unknown request .*; expected .*status, explain, .*switch"):
         ask(fallow, request=kind)
 
 

@@ -6,10 +6,9 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from core.tests.fake_framework import FLOOR, Framework, size
@@ -19,6 +18,7 @@ from fallow_core.config.problems import Problem
 from fallow_core.controller import journal
 from fallow_core.errors import ControlError, FallowError, StateError
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
+from fallow_core.model.sample import NodeSample
 from fallow_core.standalone import builds, process
 from fallow_core.standalone.control import ask
 from fallow_core.standalone.process import Standalone
@@ -64,21 +64,26 @@ def signals_put_back() -> Iterator[None]:
 
 def run_until(fallow: Standalone, condition: Callable[[], object], number: int = signal.SIGTERM) -> None:
     """`fallow run` in this thread, which gets a signal when something is so."""
-    ended = threading.Event()
+    ended, came = threading.Event(), []
 
     def watch() -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 20
         while not condition() and time.monotonic() < deadline:
-            ended.wait(0.01)
+            if ended.wait(0.01):
+                return
+        came.append(time.monotonic() < deadline)
         os.kill(os.getpid(), number)
 
     watcher = threading.Thread(target=watch)
     with signals_put_back():
         watcher.start()
-        fallow.run()
-        ended.set()
-        watcher.join()
+        try:
+            fallow.run()
+        finally:
+            ended.set()
+            watcher.join()
         assert signal.getsignal(number) is signal.SIG_DFL  # a second signal would have ended it at once
+    assert came == [True], "it did not come to that"
 
 
 def sized(framework: Framework, expected: Resources) -> Callable[[], bool]:
@@ -267,14 +272,14 @@ def test_a_build_that_hangs_delays_no_other_cluster(folder: Path, framework: Fra
 def test_a_resource_that_cannot_be_read_keeps_its_last_reading(folder: Path, lines: Lines) -> None:
     host = FakeHost()
     fallow = standalone(config(folder, {}), host)
-    host.missing = {"cpu": "CPU use needs two readings, and this was the first"}
+    host.lacks = {"cpu": "CPU use needs two readings, and this was the first"}
     fallow.step()
     assert fallow.sample.cpu is None
     assert lines("sample_failed") == []  # it is not worth a warning before there ever was one
-    host.missing = {}
+    host.lacks = {}
     fallow.step()
     before = fallow.sample
-    host.missing = {"cpu": "it went backwards"}
+    host.lacks = {"cpu": "it went backwards"}
     fallow.step()
     assert fallow.sample.cpu == before.cpu
     assert fallow.sample.memory != before.memory
@@ -294,7 +299,7 @@ def test_the_daemons_of_all_clusters_are_told_apart_on_the_host(folder: Path, fr
 
 def test_requests_are_answered_when_sampling_takes_longer_than_its_interval(folder: Path) -> None:
     class SlowHost(FakeHost):
-        def sample(self, daemons: Any) -> Any:
+        def sample(self, daemons: Collection[Process] = ()) -> NodeSample:
             time.sleep(0.03)
             return super().sample(daemons)
 

@@ -30,6 +30,7 @@ from fallow_hookspecs import (
 log = logging.getLogger("fallow.cluster")
 
 PUBLISH_TIMEOUT_SECONDS = 20.0
+CALLS = ("report", "list_tasks", "offers")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from fallow_core.controller.cluster import Cluster
+from fallow_core.controller.cluster import CALLS, Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.errors import FallowError
 from fallow_core.ledger.node_ledger import ResourceLedger
@@ -159,6 +159,8 @@ def _clusters(controller: Controller, now: float) -> Iterator[Metric]:
     yield _gauge("fallow_cluster_switch", "1 for the state of the switch.", ("cluster", "state"), switches)
     ages = [((name,), None if it.reported_at is None else now - it.reported_at) for name, it in clusters.items()]
     yield _gauge("fallow_cluster_report_age_seconds", "Age of the newest report.", ("cluster",), ages)
+    failing = [((name, call), call in cluster.failing) for name, cluster in clusters.items() for call in CALLS]
+    yield _gauge("fallow_plugin_call_failing", "1 if the last call of the kind failed.", ("cluster", "call"), failing)
     lanes = [
         ((name, lane, state), state is health.state)
         for name, found in ((name, cluster.instance.health()) for name, cluster in clusters.items())
