@@ -20,7 +20,17 @@ from fallow_core.model.policy import (
     PublishingMode,
     PublishingPolicy,
     ResourcePolicy,
+    TakeBack,
 )
+from fallow_core.model.qos_policy import (
+    CpuEvictPolicy,
+    EndingPolicy,
+    MemoryEvictPolicy,
+    OverdraftEvictPolicy,
+    QosPolicy,
+    StrategyMode,
+)
+from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import Plugin, Role
 
 CORE = "apiVersion: fallow/v1\nkind: Fallow\n"
@@ -79,6 +89,8 @@ def test_a_file_of_two_lines_gives_the_defaults(etc: Etc) -> None:
     assert config.node_policy == NodePolicy()
     assert config.publishing == PublishingPolicy()
     assert config.publishing.mode is PublishingMode.OBSERVE
+    assert config.take_back == TakeBackPolicy()
+    assert config.qos == QosPolicy()
     assert (config.metrics, config.on_exit, config.log_level) == (("127.0.0.1", 9464), ExitMode.FLOOR, "info")
     assert (config.state_dir, config.control_socket) == (Path("/var/lib/fallow"), Path("/run/fallow/control.sock"))
     assert config.node_name == socket.gethostname()
@@ -109,6 +121,22 @@ EVERY_CORE_KEY: dict[str, Any] = {
         "degradeAfter": "30s",
         "withdrawAfter": "45s",
         "inFlight": "7s",
+    },
+    "takeBack": {"mode": "enforce", "after": "90s", "notice": "2m", "blastRadius": 7, "blastWindow": "20m"},
+    "qos": {
+        "memoryEvict": {"mode": "enforce", "mark": 95, "lowerMark": 91, "coolDown": "5s"},
+        "cpuEvict": {
+            "mode": "off",
+            "satisfaction": 50,
+            "until": 65,
+            "usage": 70,
+            "window": "30s",
+            "samples": 3,
+            "coolDown": "6s",
+            "slowIsFine": True,
+        },
+        "overdraftEvict": {"mode": "enforce", "after": "3m", "coolDown": "7s"},
+        "ending": {"grace": "8s", "margin": "9s", "backOff": "11s", "budget": 4, "budgetWindow": "2h"},
     },
     "sampleInterval": "500ms",
     "onExit": "original",
@@ -142,6 +170,32 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
             degrade_after_seconds=30.0,
             withdraw_after_seconds=45.0,
             in_flight_seconds=7.0,
+        ),
+        take_back=TakeBackPolicy(
+            mode=PublishingMode.ENFORCE,
+            after_seconds={"memory": 90.0},
+            notice_seconds=120,
+            blast_percent=7,
+            blast_seconds=1200.0,
+        ),
+        qos=QosPolicy(
+            memory_evict=MemoryEvictPolicy(
+                mode=StrategyMode.ENFORCE, mark_percent=95, lower_percent=91, cool_down_seconds=5.0
+            ),
+            cpu_evict=CpuEvictPolicy(
+                mode=StrategyMode.OFF,
+                satisfaction_percent=50,
+                until_percent=65,
+                usage_percent=70,
+                window_seconds=30.0,
+                samples=3,
+                cool_down_seconds=6.0,
+                slow_is_fine=True,
+            ),
+            overdraft_evict=OverdraftEvictPolicy(mode=StrategyMode.ENFORCE, after_seconds=180.0, cool_down_seconds=7.0),
+            ending=EndingPolicy(
+                grace_seconds=8.0, margin_seconds=9.0, back_off_seconds=11.0, budget=4, budget_seconds=7200.0
+            ),
         ),
         sample_interval_seconds=0.5,
         on_exit=ExitMode.ORIGINAL,
@@ -180,6 +234,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         "roles": ["agent"],
         "weight": 3,
         "limit": {"cpu": "80%", "memory": "100GiB"},
+        "takeBack": "never",
         "nodeSelector": {"pool": "batch"},
         "spec": {"host": "rm"},
     }
@@ -189,7 +244,12 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
     assert cluster.name == "alpha/etl"
     assert cluster.config.roles == {Role.AGENT}
     assert cluster.config.spec == Spec(host="rm")
-    assert cluster.account == AccountPolicy(weight=3, cpu_limit=Limit(percent=80), memory_limit=Limit(amount=100 << 30))
+    assert cluster.account == AccountPolicy(
+        weight=3,
+        cpu_limit=Limit(percent=80),
+        memory_limit=Limit(amount=100 << 30),
+        take_back=TakeBack.NEVER,
+    )
     assert cluster.node_selector == {"pool": "batch"}
     assert cluster.plugin.source.distribution == "fallow-fake"
 

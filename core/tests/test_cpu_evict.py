@@ -76,6 +76,16 @@ def test_use_below_the_allowance_is_no_shortage() -> None:
     assert asked(idle) == [None] * 10
 
 
+def test_at_the_satisfaction_that_is_due_there_is_no_shortage() -> None:
+    assert (
+        asked([node_view(*TASKS, now=NOW + n, cpu_allowed=6000, cpu_batch_used=6000) for n in range(10)]) == [None] * 10
+    )
+
+
+def test_a_shortage_that_is_within_the_goal_asks_for_nothing() -> None:
+    assert asked([short(NOW + n) for n in range(10)], replace(POLICY, until_percent=40)) == [None] * 10
+
+
 def test_a_gap_counts_as_nothing_and_costs_nothing() -> None:
     policy = replace(POLICY, window_seconds=30, samples=2)
     views = [short(NOW + n) for n in (0, 10, 25, 35, 44, 45)]

@@ -23,7 +23,7 @@ from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, Publishin
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ReportRow, Resources
 
-POLICY = PublishingPolicy()
+POLICY = PublishingPolicy(growth_hold_seconds=6.0)
 LATEST = int(POLICY.in_flight_seconds) - 2
 UNIT = Resources(1000, 1)
 CAPACITY = Resources(16_000, 9_000)
@@ -108,12 +108,12 @@ class Call:
 
 @dataclass
 class Network:
-    """How the calls and reports of one cluster fare."""
+    """How the next call and the next report of one cluster fare, and what is under way."""
 
-    calls: str = "fine"
-    call_delay: int = 0
+    next_call: str = "fine"
+    next_call_delay: int = 0
+    next_report_delay: int = 0
     reports_get_lost: bool = False
-    report_delay: int = 0
     call: Call | None = None
     reports: list[tuple[float, float, dict[RowKey, ReportRow]]] = field(default_factory=list)
     asks_at: float = 0
@@ -169,11 +169,11 @@ class World:
 
     def calls(self, key: RowKey, much: int) -> None:
         network = self.networks[key.cluster]
-        network.calls, network.call_delay = CALLS[much % len(CALLS)], much * LATEST // 100
+        network.next_call, network.next_call_delay = CALLS[much % len(CALLS)], much * LATEST // 100
 
     def reports(self, key: RowKey, much: int) -> None:
         network = self.networks[key.cluster]
-        network.reports_get_lost, network.report_delay = much > 80, max(much - 40, 0)
+        network.reports_get_lost, network.next_report_delay = much > 80, much
 
     def register(self, key: RowKey, much: int) -> None:
         """The NodeManager starts anew, with the size it is configured with; tasks live on."""
@@ -213,7 +213,7 @@ class World:
             if scheduler.gone:
                 self.register(key, 0)
         for network in self.networks.values():
-            network.calls, network.reports_get_lost, network.report_delay = "fine", False, 0
+            network.next_call, network.next_report_delay, network.reports_get_lost = "fine", 0, False
         self.switches = dict.fromkeys(self.clusters, SwitchState.LEND)
         self.used = _percent(CAPACITY, used_percent)
         self.sampling = True
@@ -293,7 +293,8 @@ class World:
             self.journal[d.key] = (*(s.size for s in self.rows[d.key].in_flight), d.size)
         self.rows = self.rows | {d.key: ledger_rows.sent(self.rows[d.key], d.size, self.now) for d in due}
         self._check_growth(due, before, ledger)
-        fate = _fate(network.calls, self.now, network.call_delay)
+        fate = _fate(network.next_call, self.now, network.next_call_delay)
+        network.next_call = "fine"
         network.call = Call({d.key: d.size for d in due}, self.now, fate.ends_at, fate.outcome)
         network.published_at = self.now
         self.calls_made += 1
@@ -324,7 +325,8 @@ class World:
         if not network.reports_get_lost:
             asked_at = self.now + 0.25
             shown = {key: self._report(key) for key in self.keys if key.cluster == cluster}
-            network.reports.append((asked_at + 0.25 + network.report_delay, asked_at, shown))
+            network.reports.append((asked_at + 0.25 + network.next_report_delay, asked_at, shown))
+            network.next_report_delay = 0
 
     def _report(self, key: RowKey) -> ReportRow:
         scheduler = self.schedulers[key]
@@ -448,8 +450,8 @@ HAPPENS = [
     *("promise",) * 6,
     *("end",) * 3,
     *("load",) * 4,
-    *("calls",) * 4,
-    *("reports",) * 2,
+    *("calls",) * 8,
+    *("reports",) * 3,
     *("samples", "register", "lose", "resize", "switch", "kill"),
 ]
 STEP = st.builds(
@@ -457,7 +459,7 @@ STEP = st.builds(
     what=st.sampled_from(HAPPENS),
     which=st.integers(0, 3),
     much=st.integers(0, 100),
-    seconds=st.integers(0, 40),
+    seconds=st.integers(0, 15),
 )
 
 
@@ -475,7 +477,7 @@ def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
 
 @pytest.mark.timeout(300)
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(layout=LAYOUTS, steps=st.lists(STEP, min_size=30, max_size=60))
+@given(layout=LAYOUTS, steps=st.lists(STEP, min_size=50, max_size=90))
 def test_nothing_is_lent_twice(counts: Counter[str], layout: Layout, steps: list[Step]) -> None:
     world = lived(layout, steps)
     counts.update({"histories": 1, "calls": world.calls_made})
@@ -485,7 +487,7 @@ def test_nothing_is_lent_twice(counts: Counter[str], layout: Layout, steps: list
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     layout=LAYOUTS,
-    steps=st.lists(STEP, min_size=10, max_size=20),
+    steps=st.lists(STEP, min_size=20, max_size=40),
     used_percent=st.integers(0, 95),
     busy=st.tuples(*(st.booleans(),) * 3),
 )

@@ -63,6 +63,10 @@ def test_an_old_reading_or_none_asks_for_nothing_and_forgets_nothing() -> None:
     assert decide(replace(old, sample=NodeSample()), POLICY, asked) == (asked, None)
 
 
+def test_a_reading_is_good_up_to_the_age_that_is_allowed() -> None:
+    assert decide(node_view(memory_used=99 * GIB, sample_age=10.0), POLICY, FRESH)[1] is not None
+
+
 def test_after_a_need_it_waits_for_the_cool_down_and_a_shorter_one_counts_at_once() -> None:
     state, _ = decide(node_view(memory_used=95 * GIB), POLICY, FRESH)
     soon = node_view(memory_used=95 * GIB, now=NOW + 2)

@@ -54,14 +54,22 @@ def test_an_account_that_fits_for_a_moment_begins_anew() -> None:
     assert [need is not None for need in asked(views)] == [False] * 16 + [True]
 
 
+def test_time_in_which_the_node_fits_does_not_count() -> None:
+    drained = [drains(NOW + n) for n in range(20)]
+    assert [
+        n for n, need in enumerate(asked(drained + [over(NOW + n) for n in range(20, 35)])) if need is not None
+    ] == [30]
+
+
 def test_an_account_above_its_target_on_a_node_that_fits_drains_and_ends_nothing() -> None:
-    view = over(NOW, memory_batch=80 * GIB)
-    ledger = view.ledger.memory
-    drained = replace(ledger, accounts=tuple(replace(account, target=60 * GIB) for account in ledger.accounts))
-    views = [
-        replace(over(NOW + n, memory_batch=80 * GIB), ledger=replace(view.ledger, memory=drained)) for n in range(20)
-    ]
-    assert asked(views) == [None] * 20
+    assert asked([drains(NOW + n) for n in range(20)]) == [None] * 20
+
+
+def drains(now: float) -> NodeView:
+    """80 GiB can be lent, and etl has 70 GiB of the 60 GiB that it should have."""
+    view = over(now, memory_batch=80 * GIB)
+    accounts = tuple(replace(account, target=60 * GIB) for account in view.ledger.memory.accounts)
+    return replace(view, ledger=replace(view.ledger, memory=replace(view.ledger.memory, accounts=accounts)))
 
 
 def test_nothing_inside_the_floor_is_over() -> None:
@@ -131,6 +139,15 @@ def test_the_ending_of_one_account_frees_the_node_for_the_other() -> None:
     task = seen("t", memory=28 * GIB)
     views = [over(NOW + n, task, rows=rows, ending=frozenset({key("t")})) for n in range(11)]
     assert amount(last(views)) == 2 * GIB
+
+
+@pytest.mark.parametrize(("cluster", "left"), [(ETL, 15), (ADHOC, 20)])
+def test_an_account_is_credited_with_its_own_endings(cluster: str, left: int) -> None:
+    rows = {ADHOC: (40 * GIB, 0), ETL: (50 * GIB, 0)}
+    task = seen("t", cluster=cluster, memory=5 * GIB)
+    need = last([over(NOW + n, task, rows=rows, ending=frozenset({task.key})) for n in range(11)])
+    assert need is not None
+    assert (need.clusters, need.amount) == (frozenset({ETL}), left * GIB)
 
 
 def test_after_a_need_the_account_waits_for_the_cool_down() -> None:

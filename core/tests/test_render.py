@@ -37,7 +37,7 @@ def status(world: World, **more: Any) -> dict[str, Any]:
 
 
 def explanation(world: World) -> dict[str, Any]:
-    return dict(json.loads(json.dumps(view.explanation(world.controller, NODE.name))))
+    return {**json.loads(json.dumps(view.explanation(world.controller, NODE.name))), "decisions": []}
 
 
 def readable(lines: list[str]) -> str:

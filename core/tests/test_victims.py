@@ -187,6 +187,22 @@ def test_a_starting_task_of_unknown_age_has_done_no_work() -> None:
     assert chosen(pressure(GIB), starting, seen("running", use=gib(1), age=10)) == {"starting"}
 
 
+@pytest.mark.parametrize(
+    ("task", "percent"),
+    [
+        (seen("t"), 100),
+        (seen("t", age=75.0, ends_in_seconds=25.0), 400),
+        (seen("t", age=75.0, ends_in_seconds=25.0, progress=0.5), 400),
+        (seen("t", progress=0.5, application=application(progress=0.9)), 200),
+        (seen("t", application=application(progress=0.9)), 1000),
+        (seen("t", progress=1.0), 10_000),
+        (seen("t", age=0.0, ends_in_seconds=0.0), 10_000),
+    ],
+)
+def test_the_nearer_its_end_the_dearer(task: SeenTask, percent: int) -> None:
+    assert harms([task], POLICY, {})(task).near_end_percent == percent
+
+
 def test_only_the_order_of_priorities_means_something() -> None:
     low, high = seen("low", use=gib(1), priority=0), seen("high", use=gib(1), priority=1_000_000_000)
     harm = harms([low, high], POLICY, {})
@@ -399,6 +415,7 @@ def test_of_up_to_ten_the_best_set_is_found(units: list[Unit], need: int, budget
     if enough:
         assert sum(unit.freed for unit in found) >= need
         assert cost(found, budgets) == min(cost(each, budgets) for each in enough)
+        assert all(sum(unit.freed for unit in found) - unit.freed < need for unit in found), "nobody is redundant"
     else:
         assert set(found) == {unit for unit in units if unit.freed > 0}
 

@@ -23,7 +23,8 @@ socket_option = click.option(
 )
 
 
-def _show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None:
+def show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None:
+    """Print an answer as JSON, or as the lines that a function makes of it."""
     if as_json:
         click.echo(json.dumps(answer, indent=2))
         return
@@ -37,7 +38,7 @@ def _show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None
     click.echo(text)
 
 
-def _socket(path: Path, socket: Path | None) -> Path:
+def socket_of(path: Path, socket: Path | None) -> Path:
     """Where to ask. A config that is wrong by now does not keep anybody from asking the process that runs."""
     if socket is not None:
         return socket
@@ -53,8 +54,8 @@ def _socket(path: Path, socket: Path | None) -> Path:
 @json_option
 def status(path: Path, socket: Path | None, as_json: bool) -> None:
     """Show what the node can lend, and each cluster with its offers, sizes in force, beliefs and health."""
-    answer = ask(_socket(path, socket), {"request": "status"})
-    _show(answer, as_json, render.status)
+    answer = ask(socket_of(path, socket), {"request": "status"})
+    show(answer, as_json, render.status)
 
 
 @click.command()
@@ -64,8 +65,8 @@ def status(path: Path, socket: Path | None, as_json: bool) -> None:
 @json_option
 def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) -> None:
     """Show the inputs and the arithmetic of each offer on NODE (default: this host)."""
-    answer = ask(_socket(path, socket), {"request": "explain", "node": node})
-    _show(answer, as_json, render.explanation)
+    answer = ask(socket_of(path, socket), {"request": "explain", "node": node})
+    show(answer, as_json, render.explanation)
 
 
 @click.command()
@@ -78,8 +79,23 @@ def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) ->
 def switch(state: str, cluster: str, why: str, path: Path, socket: Path | None, as_json: bool) -> None:
     """Let CLUSTER lend (normal), hold (no growth) or drain (no new work). Kept over restarts."""
     request = {"request": "switch", "state": state, "cluster": cluster, "why": why}
-    answer = ask(_socket(path, socket), request)
-    _show(answer, as_json, lambda answer: [f"{answer['cluster']}: {answer['state']}"])
+    answer = ask(socket_of(path, socket), request)
+    show(answer, as_json, lambda answer: [f"{answer['cluster']}: {answer['state']}"])
+
+
+@click.command()
+@click.argument("cluster")
+@click.option("--take-back", is_flag=True, required=True, help="Say so: tasks may end.")
+@config_option
+@socket_option
+@json_option
+def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_json: bool) -> None:
+    """Let what CLUSTER had allocated when Fallow first saw its nodes be taken back like everything else.
+
+    Until then it is only drained: starting Fallow ends nothing.
+    """
+    answer = ask(socket_of(path, socket), {"request": "adopt", "cluster": cluster})
+    show(answer, as_json, render.adopted)
 
 
 @click.command()
@@ -93,7 +109,7 @@ def doctor(path: Path, as_json: bool) -> int:
     config = load_config(path)
     found = list(findings(config, this_host(config)))
     answer = [render.finding_values(about, finding) for about, finding in found]
-    _show(answer, as_json, render.findings)
+    show(answer, as_json, render.findings)
     return int(any(finding.ok is False for _, finding in found))
 
 
@@ -109,5 +125,5 @@ def restore(path: Path, as_json: bool) -> int:
 
     config = load_config(path)
     answer = restore(config, user_name(os.geteuid()))
-    _show(answer, as_json, render.restored)
+    show(answer, as_json, render.restored)
     return int(not answer["done"])

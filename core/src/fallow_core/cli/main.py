@@ -13,6 +13,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # name: where it is, and one line for `fallow --help`, which imports nothing
 COMMANDS = {
+    "adopt": ("fallow_core.cli.inspect:adopt", "Let what was there at first be taken back."),
     "config": ("fallow_core.cli.config:config", "Check configuration files, or write them to start from."),
     "doctor": ("fallow_core.cli.inspect:doctor", "Check what Fallow needs on this host and of its frameworks."),
     "explain": ("fallow_core.cli.inspect:explain", "Show the inputs and the arithmetic of each offer."),
@@ -21,6 +22,7 @@ COMMANDS = {
     "run": ("fallow_core.cli.run:run", "Lend what this host leaves idle."),
     "status": ("fallow_core.cli.inspect:status", "Show accounts, offers, allocations and health."),
     "switch": ("fallow_core.cli.inspect:switch", "Let a cluster lend, hold or drain."),
+    "tasks": ("fallow_core.cli.tasks:tasks", "Show the tasks on this host and what their end would cost."),
     "watch": ("fallow_core.cli.watch:watch", "Show live what this host uses and what it could lend."),
 }
 

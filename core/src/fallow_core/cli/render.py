@@ -128,7 +128,29 @@ def explanation(answer: Answer) -> list[str]:
     if not answer["due"]:
         reasons = "every size is within the band, or waits for its growth to hold, or its cluster was restored"
         lines.append(f"nothing is due: {reasons}")
+    for take_back in answer["take_backs"]:
+        lines += paragraph(_take_back(take_back))
+    for decision in answer["decisions"]:
+        lines += ["", *_decision(decision)]
     return lines
+
+
+def _take_back(take_back: Answer) -> str:
+    name, active = take_back["resource"], take_back["active"]
+    over = f"{UNITS[name]} above the offer: {amount(name, take_back['overdraft'])}"
+    doing = "" if active is None else f"; is taken back down to {amount(name, active['size'])}"
+    key = take_back["key"]
+    return f"{key['cluster']} {key['framework_node']}: {over}{doing}; {take_back['why']} (mode {take_back['mode']})"
+
+
+def _decision(decision: Answer) -> list[str]:
+    """One choice of who ends: the need, the victims with their harm, those spared, and what became of it."""
+    did = "ended" if decision["enforced"] else "would have ended (observe)"
+    head = f"{seconds(decision['ago_seconds'])} ago {decision['strategy']} {did} {len(decision['victims'])} tasks"
+    lines = [head, *(line for text in decision["arithmetic"] for line in paragraph(text, indent="  "))]
+    lines += [line for text in decision["outcomes"] for line in paragraph(text, indent="  → ")]
+    barred = "; ".join(f"{task}: {why}" for task, why in decision["barred"].items())
+    return [*lines, *paragraph(f"may not end: {barred}", indent="  ")] if barred else lines
 
 
 def _arithmetic(name: ResourceName, ledger: Answer) -> list[str]:
@@ -203,3 +225,9 @@ def restored(answer: Answer) -> list[str]:
         lines += paragraph(f"{row['cluster']} {row['framework_node']}: {row['detail']}; in force {sizes}")
     lines += _marked(answer["problems"])
     return lines or ["no node of any cluster is here: nothing to put back"]
+
+
+def adopted(answer: Answer) -> list[str]:
+    """`fallow adopt`: the nodes that it was said of."""
+    nodes = ", ".join(answer["nodes"]) or "no node, since none is seen"
+    return [f"{answer['cluster']}: what was there at first may now be taken back on {nodes}"]

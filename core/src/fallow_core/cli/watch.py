@@ -87,8 +87,8 @@ def watch(run_for: float | None, interval: float, as_json: bool, cpu_watermark: 
     try:
         with _sigterm_as_ctrl_c(), _output(as_json, run_for) as show:
             for newest in _looks(HostSampler(), policy, interval, run_for):
+                summary.add(newest)  # first, so that what was shown is in it whenever Ctrl-C comes
                 show(newest)
-                summary.add(newest)
     except KeyboardInterrupt:
         pass  # the way to end it
     if newest is not None and not summary.lines():

@@ -1,15 +1,24 @@
 """What the files say, as the values that the rest of core works with."""
 
+import math
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity
+from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity, Qos, TakeBackSettings
 from fallow_core.config.problems import Problem
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy, ResourcePolicy
+from fallow_core.model.qos_policy import (
+    CpuEvictPolicy,
+    EndingPolicy,
+    MemoryEvictPolicy,
+    OverdraftEvictPolicy,
+    QosPolicy,
+)
+from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import ClusterConfig
 
 
@@ -48,6 +57,8 @@ class Config:
     node_addresses: tuple[str, ...]
     node_policy: NodePolicy
     publishing: PublishingPolicy
+    take_back: TakeBackPolicy
+    qos: QosPolicy
     sample_interval_seconds: float
     on_exit: ExitMode
     log_level: str
@@ -82,6 +93,8 @@ def config_of(
             publish_interval_seconds=publishing.interval,
             report_interval_seconds=publishing.report_interval,
         ),
+        take_back=_take_back(model.take_back),
+        qos=_qos(model.qos),
         sample_interval_seconds=model.sample_interval,
         on_exit=model.on_exit,
         log_level=model.log.level,
@@ -96,10 +109,54 @@ def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) 
         file=file.absolute(),
         plugin=plugin,
         config=ClusterConfig(name=model.metadata.name, roles=frozenset(model.roles), spec=spec),
-        account=AccountPolicy(weight=model.weight, cpu_limit=model.limit.cpu, memory_limit=model.limit.memory),
+        account=AccountPolicy(
+            weight=model.weight, cpu_limit=model.limit.cpu, memory_limit=model.limit.memory, take_back=model.take_back
+        ),
         node_selector=model.node_selector,
     )
 
 
 def _resource(model: CpuCapacity | MemoryCapacity) -> ResourcePolicy:
     return ResourcePolicy(watermark_percent=model.watermark, reserved=model.reserved, cap_percent=model.cap)
+
+
+def _take_back(model: TakeBackSettings) -> TakeBackPolicy:
+    return TakeBackPolicy(
+        mode=model.mode,
+        after_seconds={"memory": model.after},
+        notice_seconds=math.ceil(model.notice),
+        blast_percent=model.blast_radius,
+        blast_seconds=model.blast_window,
+    )
+
+
+def _qos(model: Qos) -> QosPolicy:
+    memory, cpu, overdraft, ending = model.memory_evict, model.cpu_evict, model.overdraft_evict, model.ending
+    return QosPolicy(
+        memory_evict=MemoryEvictPolicy(
+            mode=memory.mode,
+            mark_percent=memory.mark,
+            lower_percent=memory.lower_mark,
+            cool_down_seconds=memory.cool_down,
+        ),
+        cpu_evict=CpuEvictPolicy(
+            mode=cpu.mode,
+            satisfaction_percent=cpu.satisfaction,
+            until_percent=cpu.until,
+            usage_percent=cpu.usage,
+            window_seconds=cpu.window,
+            samples=cpu.samples,
+            cool_down_seconds=cpu.cool_down,
+            slow_is_fine=cpu.slow_is_fine,
+        ),
+        overdraft_evict=OverdraftEvictPolicy(
+            mode=overdraft.mode, after_seconds=overdraft.after, cool_down_seconds=overdraft.cool_down
+        ),
+        ending=EndingPolicy(
+            grace_seconds=ending.grace,
+            margin_seconds=ending.margin,
+            back_off_seconds=ending.back_off,
+            budget=ending.budget,
+            budget_seconds=ending.budget_window,
+        ),
+    )

@@ -62,6 +62,50 @@ kind: Fallow
 # A size without effect for so long is taken for carried out.
 #  inFlight: 60s
 
+# When draining is too slow, the framework's own scheduler may be told to end what is above an offer.
+# observe: show it. enforce: do it. after: how long memory has to be above; notice: from then to the end of tasks.
+#takeBack:
+#  mode: observe
+#  after: 60s
+#  notice: 60s
+# At most this share of a cluster's allocation (or one largest task) in that time.
+#  blastRadius: 5%
+#  blastWindow: 10m
+
+# Protecting this host by ending tasks. Each strategy: off, observe (say what it would do), enforce.
+#qos:
+# Memory in use reaches mark: end tasks until it would be lowerMark.
+#  memoryEvict:
+#    mode: observe
+#    mark: 90%
+#    lowerMark: 85%
+#    coolDown: 4s
+# Batch may use less than "satisfaction" of the CPU its tasks requested and uses more than "usage" of that, for
+# "window" and in at least "samples" measurements: end tasks until the rest would have "until".
+#  cpuEvict:
+#    mode: observe
+#    satisfaction: 60%
+#    until: 70%
+#    usage: 80%
+#    window: 60s
+#    samples: 6
+#    coolDown: 20s
+# Batch may be slow for as long as it takes: end nothing for CPU.
+#    slowIsFine: false
+# More memory is allocated than can be lent, and the framework did not take it back: end tasks.
+#  overdraftEvict:
+#    mode: observe
+#    after: 2m
+#    coolDown: 20s
+# The grace before a task is forced, the margin after it, how long one that cannot be ended is left alone, and how many
+# endings an application gets in that window before it is spared as long as others suffice.
+#  ending:
+#    grace: 30s
+#    margin: 10s
+#    backOff: 60s
+#    budget: 2
+#    budgetWindow: 1h
+
 # How often this host is measured.
 #sampleInterval: 1s
 # Which sizes an orderly stop leaves behind: hold (the newest), floor (the smallest), original (those found first).
@@ -89,6 +133,8 @@ plugin: {plugin}
 #limit:
 #  cpu: 80%
 #  memory: 100GiB
+# Whether its scheduler may be told to end work where that charges no application: allowed or never.
+#takeBack: allowed
 # Labels of the nodes that it may use. Default: all nodes.
 #nodeSelector:
 #  pool: batch

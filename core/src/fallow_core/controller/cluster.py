@@ -9,10 +9,12 @@ from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.log import event
+from fallow_core.model.listed import Listed, listed
 from fallow_core.model.policy import AccountPolicy, PublishingPolicy
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure, LaneState
 from fallow_hookspecs import (
+    Application,
     Capabilities,
     CapacityReport,
     Daemon,
@@ -66,8 +68,9 @@ class _Publishing:
 class Cluster:
     """State of one cluster, owned by the thread that ticks the controller.
 
-    `name` is `framework/cluster`. `pending`, `capabilities` and `detail` are from the newest report, `daemons` from
-    the newest task list of each node. `failing` says of each kind of call that failed the last time, why.
+    `name` is `framework/cluster`. `pending`, `applications`, `capabilities` and `detail` are from the newest report,
+    `daemons` from the newest task list of each node, `lists` is what is known of tasks there. `failing` says of each
+    of `CALLS` that failed the last time, why.
     """
 
     def __init__(self, instance: PluginInstance, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
@@ -81,7 +84,9 @@ class Cluster:
         self.first_reported_at: float | None = None
         self.reported_at: float | None = None
         self.published_at: float | None = None
+        self.applications: tuple[Application, ...] = ()
         self.daemons: dict[str, tuple[Daemon, ...]] = {}
+        self.lists: dict[str, Listed] = {}
         self.counts = Counts()
         self.failing: dict[str, str] = {}
         self._limits = publishing
@@ -123,7 +128,7 @@ class Cluster:
         if (report := self._reads.report()) is not None:
             self._take_report(report, now)
         for node, tasks in self._reads.task_lists():
-            self._take_tasks(node, tasks)
+            self._take_tasks(node, tasks, now)
         if self._publishing is not None and self._publishing.call.done:
             self._take_answers(self._publishing, now)
             self._publishing = None
@@ -141,7 +146,10 @@ class Cluster:
     def publish(self, nodes: tuple[Node, ...], due: Sequence[Due], now: float) -> None:
         """Send all that is due in one call, the largest first; nothing happens if the acts lane takes no call."""
         due = sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
-        offers = tuple(Offer(node=d.key.node, framework_node=d.key.framework_node, total=d.size) for d in due)
+        offers = tuple(
+            Offer(node=d.key.node, framework_node=d.key.framework_node, total=d.size, take_back=d.take_back)
+            for d in due
+        )
         call = self.instance.start_publish(nodes, offers, PUBLISH_TIMEOUT_SECONDS)
         if call is None:
             return
@@ -160,6 +168,7 @@ class Cluster:
         self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
         self.reported_at = now
         self.pending = outcome.pending
+        self.applications = outcome.applications
         self.capabilities = outcome.capabilities
         self.detail = outcome.detail
         self._take_rows(outcome.rows, now)
@@ -186,11 +195,12 @@ class Cluster:
             return row
         return replace(ledger_rows.resumed(row, before.in_flight, before.ended_at), refreshed_at=before.refreshed_at)
 
-    def _take_tasks(self, node: str, outcome: TaskList | Failure) -> None:
+    def _take_tasks(self, node: str, outcome: TaskList | Failure, now: float) -> None:
         if isinstance(outcome, Failure):
             self._note_failure("list_tasks", outcome)
             return
         self.failing.pop("list_tasks", None)
+        self.lists[node] = listed(self.lists.get(node), outcome, now)
         if outcome.daemons != self.daemons.get(node):
             pids = [daemon.process.pid for daemon in outcome.daemons]
             event(log, logging.INFO, "daemons_seen", cluster=self.name, node=node, pids=pids)

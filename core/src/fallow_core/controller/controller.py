@@ -9,13 +9,15 @@ from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
 from fallow_core.controller.journal import Content, Journal, Original, Switch
 from fallow_core.controller.leaving import Leaving, to_leave
+from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
-from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.rows import Row, RowKey, at_least
 from fallow_core.log import event
 from fallow_core.model.policy import ExitMode, NodePolicy, PublishingMode, PublishingPolicy, SwitchState
 from fallow_core.model.sample import NodeSample
+from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import RESOURCE_NAMES, Node, Resources
 
 log = logging.getLogger("fallow.controller")
@@ -37,6 +39,7 @@ class Controller:
         node_policy: NodePolicy,
         publishing: PublishingPolicy,
         journal: Journal,
+        take_back: TakeBackPolicy | None = None,
         *,
         clock: Callable[[], float],
         wall_clock: Callable[[], float],
@@ -49,6 +52,7 @@ class Controller:
         self.ledgers: dict[str, NodeLedger] = {}
         self.due: dict[RowKey, Due] = {}
         self.journal_error = ""
+        self.taking_back = TakingBack(take_back or TakeBackPolicy())
         self._node_policy = node_policy
         self._clock = clock
         self._wall_clock = wall_clock
@@ -123,18 +127,23 @@ class Controller:
         """Whether every size to leave behind was taken or refused."""
         return not self._leaving
 
-    def tick(self, samples: Mapping[str, NodeSample]) -> None:
-        """One round: results of calls, the ledger of each node, what is due, new calls."""
+    def tick(self, samples: Mapping[str, NodeSample], seen: Mapping[str, Seen] = NOTHING_SEEN) -> None:
+        """One round: results of calls, the ledger of each node, what is due, new calls.
+
+        `samples` and `seen` go by node: what is measured there, and what is known of the tasks.
+        """
         now = self._clock()
         for cluster in self.clusters.values():
             cluster.settle(now)
         self._forget_what_is_over()
         due: list[Due] = []
         for node in self.nodes:
-            inputs = self._inputs(node, samples.get(node.name, NodeSample()), now)
+            of_node = seen.get(node.name, Seen())
+            inputs = self._inputs(node, samples.get(node.name, NodeSample()), of_node, now)
             ledger = node_ledger(inputs)
             self.ledgers[node.name] = ledger
-            due += due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
+            found = due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
+            due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
         self.due = {d.key: d for d in due if not self._restored(d.key.cluster)}
         if self.publishing.mode is PublishingMode.OBSERVE:
             self._tell_due()
@@ -159,12 +168,13 @@ class Controller:
         hold = max(self.publishing.growth_hold_seconds, self.publishing.in_flight_seconds)
         return replace(self.publishing, growth_hold_seconds=hold)
 
-    def _inputs(self, node: Node, sample: NodeSample, now: float) -> NodeInputs:
+    def _inputs(self, node: Node, sample: NodeSample, seen: Seen, now: float) -> NodeInputs:
         return NodeInputs(
             node=node.name,
             now=now,
             sample=sample,
-            rows=tuple(row for row in self.rows if row.key.node == node.name),
+            rows=tuple(at_least(row, seen.requested.get(row.key)) for row in self.rows if row.key.node == node.name),
+            unsure=seen.unsure,
             awaited=self.awaited(node.name),
             accounts={
                 name: replace(cluster.policy, switch=self.switch(name).state) for name, cluster in self.clusters.items()

@@ -20,7 +20,8 @@ class NodeInputs:
     """All that the ledger of one node is computed from. `accounts` and `pending` go by cluster name.
 
     `awaited`: rows that an earlier process knew and that nobody has reported yet. Their schedulers may promise
-    anything, so while there are any nothing grows.
+    anything, so while there are any nothing grows. `unsure`: why it is not known what on the node is batch; then
+    nothing grows either.
     """
 
     node: str
@@ -28,6 +29,7 @@ class NodeInputs:
     sample: NodeSample
     rows: tuple[Row, ...]
     awaited: tuple[RowKey, ...] = ()
+    unsure: str = ""
     accounts: Mapping[str, AccountPolicy]
     pending: Mapping[str, Pending | None] = field(default_factory=dict)
     policy: NodePolicy = field(default_factory=NodePolicy)
@@ -195,6 +197,8 @@ def _most(
         return newest, f"the node's sample is {age:.0f} s old: no growth"
     if (report_age := inputs.now - row.measured_at) >= policy.degrade_after_seconds:
         return newest, f"the framework's report is {report_age:.0f} s old: no growth"
+    if inputs.unsure:
+        return newest, f"{inputs.unsure}: no growth"
     unit = row.unit.amount(resource)
     return row.maximum.amount(resource) // unit * unit if row.maximum is not None else None, ""
 

@@ -56,12 +56,13 @@ class DueResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A row that is due: the size to send, and why, in words."""
+    """A row that is due: the size to send, and why, in words. `take_back`: the notice of each resource taken back."""
 
     key: RowKey
     size: Resources
     urgent: bool
     why: str
+    take_back: Mapping[ResourceName, int] = field(default_factory=dict)
 
 
 def due_rows(

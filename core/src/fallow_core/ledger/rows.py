@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fallow_hookspecs import NodeState, ReportRow, ResourceName, Resources
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, ResourceName, Resources
 
 ZERO = Resources(0, 0)
 
@@ -147,6 +147,14 @@ def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_
     if not ours and before is not None and (lost or before != in_force):
         return replace(row, in_flight=kept, resend=True, foreign=in_force, refusal="", refused_at=None)
     return replace(row, in_flight=kept)
+
+
+def at_least(row: Row, seen: Resources | None) -> Row:
+    """The row with no less allocated than the tasks seen on the node were promised, whatever the framework says."""
+    if seen is None:
+        return row
+    allocated = Resources(*(max(row.allocated.amount(name), seen.amount(name)) for name in RESOURCE_NAMES))
+    return row if allocated == row.allocated else replace(row, allocated=allocated)
 
 
 def expired(row: Row, now: float, in_flight_seconds: float) -> Row:

@@ -51,6 +51,13 @@ class SwitchState(StrEnum):
     RESTORED = "restored"
 
 
+class TakeBack(StrEnum):
+    """Whether a framework's own scheduler may be told to end work of a cluster where that charges no application."""
+
+    ALLOWED = "allowed"
+    NEVER = "never"
+
+
 class ExitMode(StrEnum):
     """Which sizes an orderly stop leaves behind: the newest, the floors, or those found first."""
 
@@ -103,6 +110,7 @@ class AccountPolicy:
     weight: int = 1
     cpu_limit: Limit = field(default_factory=Limit)
     memory_limit: Limit = field(default_factory=Limit)
+    take_back: TakeBack = TakeBack.ALLOWED
     switch: SwitchState = SwitchState.LEND
 
     def limit(self, resource: ResourceName) -> Limit:

@@ -101,6 +101,11 @@ def read_processes(proc_root: Path) -> dict[int, ProcessStat]:
     return {stat.pid: stat for stat in stats if stat is not None}
 
 
+def read_process(proc_root: Path, pid: int) -> ProcessStat | None:
+    """One process; `None` when it has ended."""
+    return _read_process(f"{proc_root}/{pid}/stat", pid)
+
+
 def read_private_memory(proc_root: Path, pid: int) -> int:
     """Resident bytes of a process without pages of files and shared memory; 0 when it has ended.
 

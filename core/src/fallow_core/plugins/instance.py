@@ -30,6 +30,8 @@ from fallow_hookspecs import (
     ClusterConfig,
     Finding,
     Instance,
+    KillOrder,
+    KillOutcome,
     Node,
     Offer,
     PluginError,
@@ -122,6 +124,11 @@ class PluginInstance:
         arguments = {"node": node, "timeout_seconds": timeout_seconds}
         return self._start(self._reads, "list_tasks", TaskList, arguments, timeout_seconds)
 
+    def start_kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> Call[KillOutcome] | None:
+        """Have tasks ended (acts lane), also while the breaker is open: pressure cannot wait for a pause to pass."""
+        arguments = {"node": node, "order": order, "timeout_seconds": timeout_seconds}
+        return self._start(self._acts, "kill_tasks", KillOutcome, arguments, timeout_seconds, use_breaker=False)
+
     def start_diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> Call[tuple[Finding, ...]] | None:
         """Ask for findings (reads lane), also while the breaker is open: that is when an operator asks."""
 
@@ -162,7 +169,14 @@ class PluginInstance:
         return self._closing
 
     def _start(
-        self, lane: Lane, hook: str, expected: type[_T], arguments: dict[str, Any], timeout_seconds: float
+        self,
+        lane: Lane,
+        hook: str,
+        expected: type[_T],
+        arguments: dict[str, Any],
+        timeout_seconds: float,
+        *,
+        use_breaker: bool = True,
     ) -> Call[_T] | None:
         if hook in self._missing:
             now = self._clock()
@@ -172,7 +186,9 @@ class PluginInstance:
             )
             return Call(now, now, ended)
         caller = getattr(self._manager.hook, hook)
-        return lane.submit(lambda: _checked(caller(**arguments), expected, hook), timeout_seconds)
+        return lane.submit(
+            lambda: _checked(caller(**arguments), expected, hook), timeout_seconds, use_breaker=use_breaker
+        )
 
 
 def _manager(objects: tuple[object, ...], cluster: str) -> pluggy.PluginManager:

@@ -11,10 +11,13 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
+from fallow_core.agent.agent import Agent
+from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.config.settings import Config
 from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
+from fallow_core.controller.taking_back import Seen
 from fallow_core.log import event
 from fallow_core.model.policy import ExitMode, PublishingMode
 from fallow_core.model.sample import NodeSample
@@ -58,6 +61,7 @@ class Standalone:
             config.node_policy,
             config.publishing,
             journal.load(config.state_dir),
+            config.take_back,
             clock=clock,
             wall_clock=time.time,
         )
@@ -65,6 +69,7 @@ class Standalone:
         self.builds = Builds(config.clusters, clock, self.inbox.wake)
         self.sampler = HostSampler(clock)
         self.sample = NodeSample()
+        self.agent = Agent(self.node, config.qos, EndingsFile(config.state_dir), clock())
         self.started_at = clock()
         self._stopping = False
 
@@ -107,7 +112,26 @@ class Standalone:
     def _tick(self) -> None:
         for cluster, instance in self.builds.step():
             self.controller.add(Cluster(instance, cluster.account, self.config.publishing))
-        self.controller.tick({self.node.name: self.sample})
+        name, clusters, now = self.node.name, self.controller.clusters, self.clock()
+        lists = {cluster.name: cluster.lists[name] for cluster in clusters.values() if name in cluster.lists}
+        applications = {cluster.name: cluster.applications for cluster in clusters.values()}
+        requested = self.agent.look(self.sampler.batch, lists, applications)
+        seen = Seen(tasks=self.agent.tasks, requested=requested, unsure=self._unsure(now))
+        self.controller.tick({name: self.sample}, {name: seen})
+        instances = {cluster.name: cluster.instance for cluster in clusters.values()}
+        may_pay = self.controller.taking_back.may_pay(now)
+        self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock())
+
+    def _unsure(self, now: float) -> str:
+        """Why it is not known what on this host is batch; empty if it is known."""
+        for cluster in self.controller.clusters.values():
+            if "list_tasks" in cluster.instance.health().missing_hooks:
+                continue
+            found = cluster.lists.get(self.node.name)
+            if found is None or not found.is_complete(now):
+                why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
+                return f"{cluster.name}: {why}"
+        return ""
 
     def _take_sample(self) -> None:
         daemons = [d.process for c in self.controller.clusters.values() for d in c.daemons.get(self.node.name, ())]

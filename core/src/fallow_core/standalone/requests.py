@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.errors import ControlError
+from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
-from fallow_core.standalone import view
+from fallow_core.standalone import task_view, view
 
 if TYPE_CHECKING:
     from fallow_core.standalone.control import Peer
     from fallow_core.standalone.process import Standalone
+
+log = logging.getLogger("fallow.run")
 
 OPERATOR_STATES = (SwitchState.LEND, SwitchState.HOLD, SwitchState.DRAIN)
 
@@ -25,13 +29,14 @@ def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str,
         return fallow.inbox.ask(lambda: status(fallow))
     if kind == "explain":
         return fallow.inbox.ask(lambda: _explain(fallow, request))
-    if kind not in ("switch", "restore"):
-        raise ControlError(f"unknown request {kind!r}; expected status, explain, switch or restore")
+    if kind == "tasks":
+        return fallow.inbox.ask(lambda: task_view.tasks(fallow.agent, fallow.clock()))
+    if not isinstance(kind, str) or kind not in CHANGES:
+        known = ", ".join(["status", "explain", "tasks", *CHANGES])
+        raise ControlError(f"unknown request {kind!r}; expected one of {known}")
     if not peer.may_change:
         raise ControlError(f"user {peer.name} may not change anything: ask as root or as the user that runs Fallow")
-    if kind == "switch":
-        return fallow.inbox.ask(lambda: _switch(fallow, peer, request))
-    return fallow.inbox.ask(lambda: _restore(fallow, peer))
+    return fallow.inbox.ask(lambda: CHANGES[kind](fallow, peer, request))
 
 
 def status(fallow: Standalone) -> dict[str, Any]:
@@ -54,22 +59,43 @@ def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(node, str) or node not in fallow.controller.ledgers:
         known = ", ".join(sorted(fallow.controller.ledgers)) or "none yet"
         raise ControlError(f"there is no node {node!r}; known: {known}")
-    return view.explanation(fallow.controller, node)
+    return {
+        **view.explanation(fallow.controller, node),
+        "decisions": task_view.decisions(fallow.agent, fallow.clock()),
+    }
 
 
 def _switch(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-    cluster, state = request.get("cluster"), request.get("state")
+    state = request.get("state")
     if state not in OPERATOR_STATES:
         raise ControlError(f"cannot switch to {state!r}; expected {', '.join(OPERATOR_STATES)}")
+    name = _cluster(fallow, request.get("cluster"))
+    fallow.controller.set_switch(name, SwitchState(state), peer.name, str(request.get("why", "")))
+    return {"cluster": name, "state": state}
+
+
+def _cluster(fallow: Standalone, asked: object) -> str:
+    """The full name of a cluster that is meant by its full or its short name."""
     known = fallow.controller.names
-    matches = [name for name in known if cluster in (name, name.partition("/")[2])]
+    matches = [name for name in known if asked in (name, name.partition("/")[2])]
     if len(matches) != 1:
-        found = f"{cluster!r} is {' and '.join(matches)}" if matches else f"there is no cluster {cluster!r}"
+        found = f"{asked!r} is {' and '.join(matches)}" if matches else f"there is no cluster {asked!r}"
         raise ControlError(f"{found}; known: {', '.join(known) or 'none'}")
-    fallow.controller.set_switch(matches[0], SwitchState(state), peer.name, str(request.get("why", "")))
-    return {"cluster": matches[0], "state": state}
+    return matches[0]
 
 
-def _restore(fallow: Standalone, peer: Peer) -> dict[str, Any]:
+def _restore(fallow: Standalone, peer: Peer, _request: dict[str, Any]) -> dict[str, Any]:
     fallow.controller.restore(peer.name)
     return {"clusters": fallow.controller.names}
+
+
+def _adopt(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
+    """Let what was there at first be taken back, on all nodes of a cluster."""
+    name = _cluster(fallow, request.get("cluster"))
+    rows = fallow.controller.taking_back.adopt(row.key for row in fallow.controller.rows if row.key.cluster == name)
+    event(log, logging.INFO, "adopted", cluster=name, who=peer.name, nodes=[key.framework_node for key in rows])
+    return {"cluster": name, "nodes": [key.framework_node for key in rows]}
+
+
+CHANGES = {"switch": _switch, "restore": _restore, "adopt": _adopt}
+"""The requests that change something."""

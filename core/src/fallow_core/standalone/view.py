@@ -31,8 +31,27 @@ def explanation(controller: Controller, node: str) -> View:
         "node": node,
         "mode": controller.publishing.mode,
         "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
+        "take_backs": [
+            {
+                "key": key._asdict(),
+                "resource": name,
+                "mode": controller.taking_back.policy.mode,
+                "overdraft": decision.overdraft,
+                "active": None if decision.state.active is None else asdict(decision.state.active),
+                "why": decision.why,
+            }
+            for name, found in controller.taking_back.decisions.items()
+            for key, decision in found.items()
+            if key.node == node and (decision.overdraft or decision.state.active is not None)
+        ],
         "due": [
-            {"key": d.key._asdict(), "size": asdict(d.size), "urgent": d.urgent, "why": d.why}
+            {
+                "key": d.key._asdict(),
+                "size": asdict(d.size),
+                "urgent": d.urgent,
+                "why": d.why,
+                "take_back": dict(d.take_back),
+            }
             for d in controller.due.values()
             if d.key.node == node
         ],

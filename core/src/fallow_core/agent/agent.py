@@ -1,0 +1,151 @@
+"""The agent of one node: what its tasks use, what has to be freed, and each ending until it is seen gone."""
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fallow_core.agent.endings_file import EndingsFile
+from fallow_core.agent.orders import Orders
+from fallow_core.agent.seen import leaders, requested_by_row, seen_tasks
+from fallow_core.errors import StateError
+from fallow_core.ledger.node_ledger import NodeLedger
+from fallow_core.ledger.rows import RowKey
+from fallow_core.log import event
+from fallow_core.model.listed import Listed
+from fallow_core.model.qos_policy import QosPolicy
+from fallow_core.model.sample import NodeSample
+from fallow_core.model.task import SeenTask, TaskKey
+from fallow_core.node.task_usage import BatchPass, Owners, owners, usages
+from fallow_core.plugins.instance import PluginInstance
+from fallow_core.qos import endings as lives
+from fallow_core.qos.ending import Ending
+from fallow_core.qos.harm import Harm, harms
+from fallow_core.qos.need import NodeView
+from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.victims import Choice
+from fallow_hookspecs import Application, Node, Process, Resources
+
+log = logging.getLogger("fallow.agent")
+
+REMEMBERED_DECISIONS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A choice and when it was made: for `fallow explain`."""
+
+    at: float
+    choice: Choice
+
+
+class Agent:
+    """Protects one node. Every method belongs to the thread that ticks it; times are monotonic seconds."""
+
+    def __init__(self, node: Node, policy: QosPolicy, file: EndingsFile, now: float) -> None:
+        self.node = node
+        self.tasks: tuple[SeenTask, ...] = ()
+        self.decided: deque[Decided] = deque(maxlen=REMEMBERED_DECISIONS)
+        self.over: deque[tuple[float, Ending]] = deque(maxlen=REMEMBERED_DECISIONS)
+        self.endings, self.lost = file.load(now)
+        self.file_error = ""
+        self._policy = policy
+        self._file = file
+        self._state = PlanState()
+        self._orders = Orders(node)
+        self._owners: Owners = {}
+        self._alive: frozenset[TaskKey] = frozenset()
+        self.incomplete: dict[str, str] = {}
+
+    def harms(self, now: float) -> dict[TaskKey, Harm]:
+        """What ending each task would cost now."""
+        past = lives.past(self.endings, self._policy.ending, now)
+        harm = harms(self.tasks, self._policy.ending, past.endings_lately)
+        return {task.key: harm(task) for task in self.tasks}
+
+    def look(
+        self, batch: BatchPass, lists: Mapping[str, Listed], applications: Mapping[str, Iterable[Application]]
+    ) -> dict[RowKey, Resources]:
+        """Bring the tasks up to date; the result is what those on each of a framework's nodes were promised.
+
+        A task whose cluster's list is not complete any more counts only while a process of it lives.
+        """
+        self._owners = owners(batch.processes, leaders(lists), self._owners)
+        used = usages(batch, self._owners)
+        self._alive = frozenset(used)
+        self.incomplete = {name: found.reason for name, found in lists.items() if not found.complete}
+        found = seen_tasks(self.node.name, lists, applications, used)
+        self.tasks = tuple(t for t in found if lists[t.cluster].complete or t.key in used or not t.task.processes)
+        return requested_by_row(self.tasks)
+
+    def act(
+        self,
+        sample: NodeSample,
+        ledger: NodeLedger,
+        lists: Mapping[str, Listed],
+        instances: Mapping[str, PluginInstance],
+        may_pay: Mapping[str, int],
+        now: float,
+    ) -> None:
+        """Take answers and what was seen, decide, and give the orders that are due."""
+        for order, outcome in self._orders.settle(self._members(), now):
+            self.endings = lives.answered(self.endings, order, outcome, now)
+        complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
+        self._observe(complete, now)
+        view = NodeView(
+            node=self.node.name,
+            now=now,
+            sample=sample,
+            ledger=ledger,
+            tasks=self.tasks,
+            tasks_complete=bool(lists) and complete == frozenset(lists),
+            ending=lives.being_freed(self.endings),
+            may_pay=may_pay,
+        )
+        ending = self._policy.ending
+        self._state, choices = plan(view, self._policy, self._state, lives.past(self.endings, ending, now))
+        for choice in choices:
+            self._tell(choice, now)
+            self.endings = lives.begun(self.endings, choice, ending, now)
+        self.endings, orders = lives.due(self.endings, ending, now)
+        if orders:
+            self._save()
+        for order in orders:
+            self._orders.give(order, instances, self._members(), now)
+
+    def _observe(self, complete: frozenset[str], now: float) -> None:
+        seen = lives.observed(self.endings, self.tasks, complete, self._alive, self._policy.ending, now)
+        for ending in seen.gone:
+            event(log, logging.INFO, "task_gone", cluster=ending.key.cluster, task=ending.key.task_id)
+            self.over.append((now, ending))
+        for ending in seen.failed:
+            cluster, task = ending.key
+            event(log, logging.WARNING, "task_not_ended", cluster=cluster, task=task, why=ending.note)
+        if seen.endings.active != self.endings.active:
+            self.endings = seen.endings
+            self._save()
+        self.endings = seen.endings
+
+    def _tell(self, choice: Choice, now: float) -> None:
+        self.decided.append(Decided(at=now, choice=choice))
+        name = "tasks_end" if choice.need.enforce else "tasks_would_end"
+        ids = [victim.task.task.id for victim in choice.victims]
+        level = logging.WARNING if choice.shortfall else logging.INFO
+        strategy, why = choice.need.strategy, choice.need.why
+        event(log, level, name, strategy=strategy, tasks=ids, why=why, short_of=choice.shortfall)
+
+    def _members(self) -> dict[TaskKey, list[Process]]:
+        members: dict[TaskKey, list[Process]] = {}
+        for process, key in self._owners.items():
+            members.setdefault(key, []).append(process)
+        return members
+
+    def _save(self) -> None:
+        """Endings are carried out even if they cannot be written down: the node has to be protected."""
+        try:
+            self._file.save(self.endings)
+        except StateError as error:
+            self.file_error = str(error)
+            event(log, logging.ERROR, "endings_not_saved", reason=error)
+        else:
+            self.file_error = ""

@@ -1,0 +1,53 @@
+"""The tasks of a node, from what each cluster's plugin listed, its applications, and what was measured. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+from fallow_core.ledger.rows import RowKey
+from fallow_core.model.listed import Listed
+from fallow_core.model.task import SeenTask, TaskKey, TaskUsage
+from fallow_hookspecs import Application, Process, Resources
+
+
+def seen_tasks(
+    node: str,
+    lists: Mapping[str, Listed],
+    applications: Mapping[str, Iterable[Application]],
+    usages: Mapping[TaskKey, TaskUsage],
+) -> tuple[SeenTask, ...]:
+    """All tasks on a node; `lists` and `applications` go by cluster."""
+    by_id = {(name, each.id): each for name, of_cluster in applications.items() for each in of_cluster}
+    return tuple(
+        SeenTask(
+            cluster=cluster,
+            node=node,
+            task=task,
+            measured_at=found.measured_at,
+            application=by_id.get((cluster, task.application_id)),
+            usage=usages.get(TaskKey(cluster, task.id)),
+        )
+        for cluster, found in sorted(lists.items())
+        for task in found.tasks
+    )
+
+
+def leaders(lists: Mapping[str, Listed]) -> dict[TaskKey, tuple[Process, ...]]:
+    """The leading processes of each task that has any."""
+    return {
+        TaskKey(cluster, task.id): task.processes
+        for cluster, found in lists.items()
+        for task in found.tasks
+        if task.processes
+    }
+
+
+def requested_by_row(tasks: Iterable[SeenTask]) -> dict[RowKey, Resources]:
+    """What the tasks on each of a framework's nodes were promised, ending ones included: they still hold it."""
+    sums: dict[RowKey, Resources] = {}
+    for seen in tasks:
+        key = RowKey(seen.node, seen.cluster, seen.task.framework_node)
+        before = sums.get(key, Resources(0, 0))
+        sums[key] = Resources(
+            cpu_milli=before.cpu_milli + seen.requested.cpu_milli,
+            memory_bytes=before.memory_bytes + seen.requested.memory_bytes,
+        )
+    return sums

@@ -1,0 +1,142 @@
+"""Take-backs of the rows that the controller owns: what decides about them, and what is told of them."""
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fallow_core.controller.cluster import Cluster
+from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger
+from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.take_back import Decision, Situation, TakeBacks, budget, step
+from fallow_core.ledger.take_back_due import with_take_backs
+from fallow_core.log import event
+from fallow_core.model.policy import AccountPolicy, PublishingMode, SwitchState, TakeBack
+from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_core.model.task import SeenTask
+from fallow_hookspecs import ResourceName, Resources
+
+log = logging.getLogger("fallow.take_back")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What is known of the tasks of one node: the tasks, what those of each row were promised, and why that may not be
+    all.
+    """
+
+    tasks: tuple[SeenTask, ...] = ()
+    requested: Mapping[RowKey, Resources] = field(default_factory=dict)
+    unsure: str = ""
+
+
+NOTHING_SEEN: Mapping[str, Seen] = {}
+
+
+class TakingBack:
+    """Remembers adoption, take-backs under way and the blast radius; the newest decisions are for showing."""
+
+    def __init__(self, policy: TakeBackPolicy) -> None:
+        self.policy = policy
+        self.state = TakeBacks()
+        self.decisions: dict[ResourceName, dict[RowKey, Decision]] = {}
+        self._situations: dict[ResourceName, dict[RowKey, Situation]] = {}
+        self._told: set[tuple[RowKey, ResourceName]] = set()
+
+    def step(
+        self,
+        due: Sequence[Due],
+        ledger: NodeLedger,
+        inputs: NodeInputs,
+        clusters: Mapping[str, Cluster],
+        tasks: Sequence[SeenTask],
+    ) -> list[Due]:
+        """What is due, with the take-backs of this moment. In observe mode they are only told."""
+        before = self.state
+        for name in self.policy.after_seconds:
+            situations = {row.key: self._situation(row, name, inputs, clusters, tasks) for row in inputs.rows}
+            self._situations[name] = situations
+            self.state, found = step(self.state, ledger.of(name), situations, self.policy, inputs.now)
+            self.decisions[name] = found
+            self._tell(name, found)
+        if self.policy.mode is PublishingMode.OBSERVE:
+            self.state = _without_starts(self.state, before)
+            return list(due)
+        return with_take_backs(due, inputs.rows, self.decisions, inputs.now)
+
+    def adopt(self, keys: Iterable[RowKey]) -> list[RowKey]:
+        """What is allocated there may be taken back from now on, although it was there at first."""
+        adopted = sorted(keys)
+        for key in adopted:
+            for name in self.policy.after_seconds:
+                part = self.state.of(key, name)
+                self.state = self.state.with_part(key, name, replace(part, fitted=True))
+        return adopted
+
+    def may_pay(self, now: float) -> dict[str, int]:
+        """What tasks of each cluster may still be ended for overdraft of memory, in bytes: where the framework cannot
+        take back, or did not in its time; nothing that was adopted, and no more than the blast radius leaves.
+        """
+        pays: dict[str, int] = {}
+        for key, decision in self.decisions.get("memory", {}).items():
+            situation = self._situations["memory"][key]
+            active = decision.state.active
+            tried = active is not None and active.overdue(now, self.policy)
+            enforced = self.policy.mode is PublishingMode.ENFORCE
+            if decision.overdraft and decision.state.fitted and (tried or not (situation.allowed and enforced)):
+                left = budget(self.state, key.cluster, "memory", situation, self.policy, now)
+                if tried and active is not None:
+                    left = max(left, active.amount)
+                pays[key.cluster] = max(pays.get(key.cluster, 0), left)
+        return pays
+
+    def _situation(
+        self,
+        row: Row,
+        name: ResourceName,
+        inputs: NodeInputs,
+        clusters: Mapping[str, Cluster],
+        tasks: Sequence[SeenTask],
+    ) -> Situation:
+        account = inputs.accounts.get(row.key.cluster, AccountPolicy())
+        capabilities = clusters[row.key.cluster].capabilities
+        capability = None if capabilities is None else (capabilities.cpu if name == "cpu" else capabilities.memory)
+        usage, limit = inputs.sample.of(name), inputs.publishing.degrade_after_seconds
+        sampled = usage is not None and inputs.now - usage.measured_at < limit
+        here = [t for t in tasks if t.cluster == row.key.cluster and t.task.framework_node == row.key.framework_node]
+        lends = account.switch is not SwitchState.RESTORED
+        return Situation(
+            allowed=capability is not None
+            and capability.takes_back
+            and not capability.take_back_charged
+            and account.take_back is TakeBack.ALLOWED
+            and lends,
+            fresh=sampled and inputs.now - row.measured_at < limit and not inputs.unsure,
+            masters=sum(t.requested.amount(name) for t in here if t.is_master),
+            largest=max((t.requested.amount(name) for t in here), default=0),
+            cluster_allocated=sum(r.allocated.amount(name) for r in inputs.rows if r.key.cluster == row.key.cluster),
+        )
+
+    def _tell(self, name: ResourceName, found: Mapping[RowKey, Decision]) -> None:
+        enforced = self.policy.mode is PublishingMode.ENFORCE
+        for key, decision in found.items():
+            if decision.start and (enforced or (key, name) not in self._told):
+                what = "take_back_starts" if enforced else "take_back_would_start"
+                self._told.add((key, name))
+                active = decision.state.active
+                details = {} if active is None else {"amount": active.amount, "notice_seconds": active.notice_seconds}
+                _event(what, key, resource=name, **details, why=decision.why)
+            elif decision.cancel:
+                _event("take_back_cancelled", key, resource=name, why=decision.why)
+            if not decision.overdraft:
+                self._told.discard((key, name))
+
+
+def _without_starts(state: TakeBacks, before: TakeBacks) -> TakeBacks:
+    """The state as if nothing had started: adoption and the time of overdrafts are remembered all the same."""
+    parts = {part: replace(remembered, active=None) for part, remembered in state.parts.items()}
+    return replace(state, parts=parts, started=before.started)
+
+
+def _event(name: str, key: RowKey, **fields: object) -> None:
+    event(log, logging.INFO, name, cluster=key.cluster, node=key.framework_node, **fields)

@@ -1,0 +1,214 @@
+"""Taking back: when draining is too slow, the framework's own scheduler is told to end what is above an offer.
+
+A take-back of one row and one resource starts when its overdraft (what is allocated above max(target, floor)) has
+lasted, the inputs are fresh, and nothing forbids it:
+
+- what was allocated when Fallow first saw the row is adopted: drained, never taken back, until it has once fitted or
+  the operator says so;
+- the blast radius: within a time at most a share of a cluster's allocation, or one largest task, is taken back;
+- never below the application masters on the row, which the framework would end last, but would end.
+
+It is cancelled at once when its reason has gone. The notice counts from when the size is in force. All functions are
+pure; times are monotonic seconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
+from fallow_core.ledger.rows import RowKey
+from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_hookspecs import ResourceName
+
+Part = tuple[RowKey, ResourceName]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Active:
+    """A take-back under way: down to `size`, with `notice_seconds` from when that was in force.
+
+    `amount` is what it may end at most. `in_force_at` is `None` until the size was seen in force.
+    """
+
+    size: int
+    amount: int
+    notice_seconds: int
+    ordered_at: float
+    in_force_at: float | None = None
+
+    def left_seconds(self, now: float) -> int:
+        """The notice that is left, at least a second: what another update of the row has to carry."""
+        since = self.ordered_at if self.in_force_at is None else self.in_force_at
+        return max(1, int(since + self.notice_seconds - now))
+
+    def overdue(self, now: float, policy: TakeBackPolicy) -> bool:
+        """Whether the framework should long have ended what is above the size."""
+        if self.in_force_at is None:
+            return False
+        late = 2 * policy.heartbeat_seconds + policy.margin_seconds
+        return now >= self.in_force_at + self.notice_seconds + late
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartState:
+    """What is remembered of one row and one resource. `fitted`: it was once within its offer, so it is not adopted."""
+
+    fitted: bool = False
+    over_since: float | None = None
+    active: Active | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """One take-back that began: for the blast radius of its cluster."""
+
+    cluster: str
+    resource: ResourceName
+    at: float
+    amount: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBacks:
+    """The state of all take-backs."""
+
+    parts: Mapping[Part, PartState] = field(default_factory=dict)
+    started: tuple[Started, ...] = ()
+
+    def of(self, key: RowKey, resource: ResourceName) -> PartState:
+        """The state of one row and one resource."""
+        return self.parts.get((key, resource), PartState())
+
+    def with_part(self, key: RowKey, resource: ResourceName, state: PartState) -> "TakeBacks":
+        """The state with one part replaced."""
+        return replace(self, parts={**self.parts, (key, resource): state})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What one row's take-back depends on besides the ledger.
+
+    `allowed`: the framework takes this resource back uncharged, and the operator has not forbidden it. `fresh`: sample
+    and report are. `masters`: what application masters on the row have requested; `largest`: the largest task there.
+    `cluster_allocated`: what the cluster has allocated in all.
+    """
+
+    allowed: bool
+    fresh: bool
+    masters: int
+    largest: int
+    cluster_allocated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What to do about one row and one resource, and why; `state` is how it is remembered.
+
+    `overdraft` is what is allocated above max(target, floor). With `start` or `cancel` the row is to be updated at
+    once, to the size of `state.active`, or to `fits`.
+    """
+
+    state: PartState
+    overdraft: int
+    fits: int
+    start: bool = False
+    cancel: bool = False
+    why: str = ""
+
+
+def decide(
+    entry: RowEntry,
+    resource: ResourceName,
+    situation: Situation,
+    state: PartState,
+    budget: int,
+    policy: TakeBackPolicy,
+    now: float,
+) -> Decision:
+    """Decide about one row and one resource. `budget`: what the blast radius leaves."""
+    bound = max(entry.target, entry.floor)
+    over = max(entry.allocated - bound, 0)
+    since = (now if state.over_since is None else state.over_since) if over else None
+    state = replace(state, over_since=since, fitted=state.fitted or not over)
+    decided = Decision(state=state, overdraft=over, fits=max(bound, entry.allocated))
+    if state.active is not None:
+        return _follow(entry, decided, state.active, now)
+    why = _forbidden(resource, situation, state, policy, now)
+    if not over or why:
+        return replace(decided, why=why)
+    size = max(bound, situation.masters, entry.allocated - budget)
+    size = -(-size // entry.unit) * entry.unit
+    if size >= entry.allocated:
+        return replace(decided, why="the blast radius is used up, or only application masters are left: it drains")
+    active = Active(size=size, amount=entry.allocated - size, notice_seconds=policy.notice_seconds, ordered_at=now)
+    return replace(
+        decided, state=replace(state, active=active), start=True, why=f"overdraft for {now - (since or now):.0f} s"
+    )
+
+
+def _follow(entry: RowEntry, decided: Decision, active: Active, now: float) -> Decision:
+    """A take-back under way: it ends when it was enough, and is cancelled when its reason has gone."""
+    if entry.allocated <= active.size:
+        return replace(decided, state=replace(decided.state, active=None), why="taken back")
+    if not decided.overdraft:
+        return replace(decided, state=replace(decided.state, active=None), cancel=True, why="its reason has gone")
+    if active.in_force_at is None and entry.in_force is not None and entry.in_force <= active.size:
+        active = replace(active, in_force_at=now)
+    return replace(decided, state=replace(decided.state, active=active), why="under way")
+
+
+def _forbidden(
+    resource: ResourceName, situation: Situation, state: PartState, policy: TakeBackPolicy, now: float
+) -> str:
+    after = policy.after_seconds.get(resource)
+    if after is None:
+        return "this resource is never taken back: it drains"
+    if not situation.allowed:
+        return "the framework cannot take back uncharged, or the operator forbids it: it drains"
+    if not state.fitted:
+        return "adopted: it was there when Fallow first saw the node, so it drains"
+    if not situation.fresh:
+        return "sample or report are too old: it drains"
+    if state.over_since is not None and now - state.over_since < after:
+        return f"overdraft lasts for {now - state.over_since:.0f} s of {after:.0f} s"
+    return ""
+
+
+def budget(
+    takes: TakeBacks, cluster: str, resource: ResourceName, situation: Situation, policy: TakeBackPolicy, now: float
+) -> int:
+    """What may still be taken back of a cluster: max(share of its allocation, one largest task) less what was begun."""
+    lately = sum(
+        s.amount
+        for s in takes.started
+        if s.cluster == cluster and s.resource == resource and now - s.at < policy.blast_seconds
+    )
+    most = max(situation.cluster_allocated * policy.blast_percent // 100, situation.largest)
+    return max(most - lately, 0)
+
+
+def step(
+    takes: TakeBacks,
+    ledger: ResourceLedger,
+    situations: Mapping[RowKey, Situation],
+    policy: TakeBackPolicy,
+    now: float,
+) -> tuple[TakeBacks, dict[RowKey, Decision]]:
+    """Decide about all rows of a node for one resource, those with the largest overdraft first."""
+    decisions: dict[RowKey, Decision] = {}
+    kept = tuple(s for s in takes.started if now - s.at < policy.blast_seconds)
+    takes = replace(takes, started=kept)
+    rows = sorted(ledger.rows, key=lambda r: (max(r.target, r.floor) - r.allocated, r.key))
+    for entry in rows:
+        situation = situations[entry.key]
+        left = budget(takes, entry.key.cluster, ledger.resource, situation, policy, now)
+        state = takes.of(entry.key, ledger.resource)
+        decision = decide(entry, ledger.resource, situation, state, left, policy, now)
+        decisions[entry.key] = decision
+        takes = takes.with_part(entry.key, ledger.resource, decision.state)
+        if decision.start and decision.state.active is not None:
+            begun = Started(
+                cluster=entry.key.cluster, resource=ledger.resource, at=now, amount=decision.state.active.amount
+            )
+            takes = replace(takes, started=(*takes.started, begun))
+    return takes, decisions

@@ -1,0 +1,32 @@
+"""What the operator decided about taking back: the framework's own scheduler ends what is above an offer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fallow_core.model.policy import PublishingMode
+from fallow_hookspecs import ResourceName
+
+LEAST_NOTICE_SECONDS = 60
+"""A call, a read-back and a call: less could not be cancelled in time."""
+
+
+def _never_cpu() -> Mapping[ResourceName, float]:
+    return {"memory": 60.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBackPolicy:
+    """When and how much is taken back.
+
+    `after_seconds`: for how long a resource has to be in overdraft; one that is missing is never taken back: CPU is
+    squeezed. `blast_percent`: at most this share of a cluster's allocation, or one largest task if that is more, in
+    `blast_seconds`. `heartbeat_seconds`: how late the framework's nodes may carry out what is due.
+    """
+
+    mode: PublishingMode = PublishingMode.OBSERVE
+    after_seconds: Mapping[ResourceName, float] = field(default_factory=_never_cpu)
+    notice_seconds: int = LEAST_NOTICE_SECONDS
+    blast_percent: int = 5
+    blast_seconds: float = 600.0
+    heartbeat_seconds: float = 1.0
+    margin_seconds: float = 10.0

@@ -1,0 +1,177 @@
+from dataclasses import replace
+
+import pytest
+
+from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
+from fallow_core.ledger.rows import RowKey
+from fallow_core.ledger.take_back import Decision, PartState, Situation, TakeBacks, step
+from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_hookspecs import NodeState
+
+KEY = RowKey("n1", "yarn/etl", "n1:8041")
+POLICY = TakeBackPolicy(after_seconds={"memory": 60.0}, notice_seconds=60, blast_percent=50, blast_seconds=600.0)
+SITUATION = Situation(allowed=True, fresh=True, masters=0, largest=0, cluster_allocated=100)
+FITTED = TakeBacks(parts={(KEY, "memory"): PartState(fitted=True)})
+
+
+def entry(allocated: int, target: int, *, in_force: int = 100, floor: int = 0, key: RowKey = KEY) -> RowEntry:
+    return RowEntry(
+        key=key,
+        state=NodeState.RUNNING,
+        allocated=allocated,
+        in_force=in_force,
+        in_flight=(),
+        newest=in_force,
+        belief=max(allocated, in_force),
+        floor=floor,
+        unit=1,
+        most=None,
+        target=target,
+        size=target,
+    )
+
+
+def ledger(*rows: RowEntry, resource: str = "memory") -> ResourceLedger:
+    return ResourceLedger(
+        resource=resource,  # type: ignore[arg-type]
+        capacity=None,
+        drain_step=1,
+        sample_age_seconds=0.0,
+        allocated=sum(row.allocated for row in rows),
+        believed=sum(row.belief for row in rows),
+        exposure=0,
+        overdraft=0,
+        accounts=(),
+        rows=rows,
+    )
+
+
+def run(
+    takes: TakeBacks, *rows: RowEntry, at: float, situation: Situation = SITUATION, policy: TakeBackPolicy = POLICY
+) -> tuple[TakeBacks, dict[RowKey, Decision]]:
+    return step(takes, ledger(*rows), dict.fromkeys((row.key for row in rows), situation), policy, at)
+
+
+def lasting(takes: TakeBacks, row: RowEntry, situation: Situation = SITUATION) -> tuple[TakeBacks, Decision]:
+    """The decision after an overdraft of two minutes."""
+    takes, _ = run(takes, row, at=0.0, situation=situation)
+    takes, decisions = run(takes, row, at=120.0, situation=situation)
+    return takes, decisions[row.key]
+
+
+def test_an_overdraft_that_lasts_is_taken_back_down_to_the_target() -> None:
+    takes, early = run(FITTED, entry(100, 60), at=0.0)
+    assert not early[KEY].start
+    _, late = run(takes, entry(100, 60), at=60.0)
+    active = late[KEY].state.active
+    assert late[KEY].start
+    assert active is not None
+    assert (active.size, active.amount) == (60, 40)
+
+
+def test_an_overdraft_that_goes_in_between_begins_anew() -> None:
+    takes, _ = run(FITTED, entry(100, 60), at=0.0)
+    takes, _ = run(takes, entry(60, 60), at=50.0)
+    takes, _ = run(takes, entry(100, 60), at=55.0)
+    _, decisions = run(takes, entry(100, 60), at=70.0)
+    assert not decisions[KEY].start
+
+
+def test_what_was_there_at_first_is_adopted_and_never_taken_back() -> None:
+    _, decision = lasting(TakeBacks(), entry(100, 60))
+    assert not decision.start
+    assert "adopted" in decision.why
+
+
+def test_an_adopted_row_can_be_taken_back_once_it_has_fitted() -> None:
+    takes, _ = run(TakeBacks(), entry(60, 60), at=0.0)
+    _, decision = lasting(takes, entry(100, 60))
+    assert decision.start
+
+
+@pytest.mark.parametrize("situation", [replace(SITUATION, allowed=False), replace(SITUATION, fresh=False)])
+def test_nothing_is_taken_back_that_is_not_allowed_or_not_known_for_sure(situation: Situation) -> None:
+    assert not lasting(FITTED, entry(100, 60), situation)[1].start
+
+
+def test_what_lies_inside_the_floor_is_never_taken_back() -> None:
+    assert not lasting(FITTED, entry(100, 60, floor=100))[1].start
+
+
+def test_application_masters_are_never_taken_back() -> None:
+    _, decision = lasting(FITTED, entry(100, 60), replace(SITUATION, masters=80))
+    assert decision.state.active is not None
+    assert decision.state.active.size == 80
+
+
+def test_the_blast_radius_cuts_what_is_taken_back_at_once() -> None:
+    policy = replace(POLICY, blast_percent=10)
+    takes, _ = run(FITTED, entry(100, 60), at=0.0, policy=policy)
+    takes, decisions = run(takes, entry(100, 60), at=60.0, policy=policy)
+    active = decisions[KEY].state.active
+    assert active is not None
+    assert active.size == 90
+    takes, decisions = run(takes, entry(90, 60), at=100.0, policy=policy)
+    assert decisions[KEY].state.active is None, "the first one is done"
+    _, decisions = run(takes, entry(90, 60), at=200.0, policy=policy)
+    assert not decisions[KEY].start, "the radius of this time is used up"
+    _, decisions = run(takes, entry(90, 60), at=661.0, policy=policy)
+    assert decisions[KEY].start, "its time is over"
+
+
+def test_one_largest_task_may_always_be_taken_back() -> None:
+    situation = replace(SITUATION, largest=30)
+    takes, _ = run(FITTED, entry(100, 60), at=0.0, situation=situation, policy=replace(POLICY, blast_percent=1))
+    _, decisions = run(takes, entry(100, 60), at=60.0, situation=situation, policy=replace(POLICY, blast_percent=1))
+    active = decisions[KEY].state.active
+    assert active is not None
+    assert active.amount == 30
+
+
+def test_two_rows_share_one_blast_radius_the_larger_overdraft_first() -> None:
+    other = RowKey("n1", "yarn/etl", "n1:8042")
+    takes = FITTED.with_part(other, "memory", PartState(fitted=True))
+    rows = (entry(50, 40), entry(50, 10, key=other))
+    policy = replace(POLICY, blast_percent=40)
+    takes, _ = run(takes, *rows, at=0.0, policy=policy)
+    _, decisions = run(takes, *rows, at=60.0, policy=policy)
+    assert decisions[other].start
+    assert not decisions[KEY].start
+
+
+def test_a_take_back_whose_reason_has_gone_is_cancelled_at_once_to_a_size_that_fits() -> None:
+    takes, _ = lasting(FITTED, entry(100, 60))
+    _, decisions = run(takes, entry(100, 110), at=121.0)
+    assert decisions[KEY].cancel
+    assert decisions[KEY].fits == 110
+    assert decisions[KEY].state.active is None
+
+
+def test_the_notice_counts_from_when_the_size_is_in_force() -> None:
+    takes, _ = lasting(FITTED, entry(100, 60))
+    takes, decisions = run(takes, entry(100, 60, in_force=100), at=130.0)
+    waiting = decisions[KEY].state.active
+    assert waiting is not None
+    assert waiting.in_force_at is None
+    _, decisions = run(takes, entry(100, 60, in_force=60), at=140.0)
+    active = decisions[KEY].state.active
+    assert active is not None
+    assert active.in_force_at == 140.0
+    assert active.left_seconds(170.0) == 30
+    assert not active.overdue(200.0, POLICY)
+    assert active.overdue(212.0, POLICY)
+
+
+def test_it_is_over_when_enough_has_ended() -> None:
+    takes, _ = lasting(FITTED, entry(100, 60))
+    takes, decisions = run(takes, entry(60, 60, in_force=60), at=200.0)
+    assert decisions[KEY].state.active is None
+    assert not decisions[KEY].cancel
+
+
+def test_cpu_is_never_taken_back_by_default() -> None:
+    takes = TakeBacks(parts={(KEY, "cpu"): PartState(fitted=True)})
+    row = entry(100, 60)
+    takes, _ = step(takes, ledger(row, resource="cpu"), {KEY: SITUATION}, TakeBackPolicy(), 0.0)
+    _, decisions = step(takes, ledger(row, resource="cpu"), {KEY: SITUATION}, TakeBackPolicy(), 9999.0)
+    assert not decisions[KEY].start
