@@ -126,7 +126,14 @@ def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Pat
 
 @pytest.mark.parametrize(
     ("capabilities", "ok"),
-    [("000001ffffffffff", True), ("0000000000080000", True), ("0000000000000000", None), ("ffffffffff77ffff", None)],
+    [
+        ("000001ffffffffff", True),
+        ("0000000000080004", True),
+        ("0000000000080000", None),
+        ("0000000000000004", None),
+        ("0000000000000000", None),
+        ("ffffffffff77ffff", None),
+    ],
 )
 def test_the_right_to_look_into_processes_of_others_is_told(tmp_path: Path, capabilities: str, ok: bool | None) -> None:
     (tmp_path / "self").mkdir()
@@ -134,3 +141,11 @@ def test_the_right_to_look_into_processes_of_others_is_told(tmp_path: Path, capa
     finding = doctor._processes_of_others(tmp_path)
     assert finding.ok is ok
     assert bool(finding.advice) is (ok is None)
+
+
+def test_the_capabilities_that_are_missing_are_named_and_all_that_are_needed_are_advised(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self" / "status").write_text("CapEff:\t0000000000080000\n")
+    finding = doctor._processes_of_others(tmp_path)
+    assert finding.detail.startswith("cannot be looked into without CAP_DAC_READ_SEARCH:")
+    assert finding.advice.endswith("CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE")

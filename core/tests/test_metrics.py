@@ -7,16 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from core.tests.fake_framework import GIB, World, size
+from core.tests.fake_framework import GIB, NODE, World, size
+from core.tests.qos_values import seen
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from fallow_core.agent.agent import Agent
+from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.controller.cluster import CALLS
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import ExitMode, SwitchState
+from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.standalone import inbox, metrics
 from fallow_core.standalone.inbox import Inbox
-from fallow_hookspecs import NodeState
+from fallow_hookspecs import NodeState, TaskState
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -37,14 +41,26 @@ def port() -> int:
         return int(probe.getsockname()[1])
 
 
-def scraped(world: World) -> Series:
+def agent_of(world: World) -> Agent:
+    return Agent(NODE, QosPolicy(), EndingsFile(world.state_dir, boot_id="b"), world.now)
+
+
+def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Metric]:
+    return metrics.families(world.controller, agent or agent_of(world), world.now, problems)
+
+
+def samples_of(families: list[Metric]) -> Series:
     """All samples by name and labels."""
-    families = metrics.families(world.controller, world.now, 2)
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in families
         for sample in family.samples
     }
+
+
+def scraped(world: World) -> Series:
+    """All samples by name and labels."""
+    return samples_of(families_of(world, 2))
 
 
 def value(world: World, name: str, **labels: str) -> float | None:
@@ -60,7 +76,7 @@ def page(port: int, seconds: float = 5) -> str:
 
 
 def test_the_page_of_a_small_state(world: World, port: int) -> None:
-    stop = metrics.serve("127.0.0.1", port, lambda: metrics.families(world.controller, world.now, 0))
+    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         lines = page(port).splitlines()
     finally:
@@ -87,12 +103,12 @@ def test_the_page_of_a_small_state(world: World, port: int) -> None:
 
 
 def test_the_page_can_be_read_by_a_parser(world: World, port: int) -> None:
-    stop = metrics.serve("127.0.0.1", port, lambda: metrics.families(world.controller, world.now, 0))
+    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         names = {family.name for family in text_string_to_metric_families(page(port))}
     finally:
         stop()
-    assert {family.name for family in metrics.families(world.controller, world.now, 0)} <= names
+    assert {family.name for family in families_of(world)} <= names
 
 
 def test_an_address_that_is_taken_is_a_clear_error() -> None:
@@ -114,7 +130,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 ) -> None:
     monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.05)
     loop = Inbox()
-    stop = metrics.serve("127.0.0.1", port, lambda: loop.ask(lambda: metrics.families(world.controller, world.now, 0)))
+    stop = metrics.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
     try:
         with pytest.raises(http.client.RemoteDisconnected):
             page(port)
@@ -218,11 +234,40 @@ def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pyt
     assert value(world, "fallow_journal_writable") == 0
 
 
+def test_tasks_are_counted_by_cluster_and_state_and_endings_by_strategy(world: World) -> None:
+    agent = agent_of(world)
+    agent.tasks = tuple(
+        seen(name, cluster="alpha/a", ending=ending) for name, ending in (("t1", False), ("t2", False), ("t3", True))
+    )
+    agent.ended["alpha/a", "memory_evict"] = 4
+    found = samples_of(families_of(world, agent=agent))
+
+    def tasks(cluster: str, state: str) -> float:
+        return found["fallow_node_tasks", (("cluster", cluster), ("node", "n1"), ("state", state))]
+
+    assert [tasks("alpha/a", state) for state in TaskState] == [0, 2, 1]
+    assert [tasks("alpha/b", state) for state in TaskState] == [0, 0, 0]
+    labels = (("cluster", "alpha/a"), ("node", "n1"), ("strategy", "memory_evict"))
+    assert found["fallow_tasks_ended_total", labels] == 4
+
+
+def test_a_cluster_whose_tasks_were_never_listed_has_no_number_of_them(world: World) -> None:
+    world.cluster("b").lists.clear()
+    clusters = {dict(labels)["cluster"] for name, labels in scraped(world) if name == "fallow_node_tasks"}
+    assert clusters == {"alpha/a"}
+
+
+def test_take_backs_that_started_are_counted(world: World) -> None:
+    world.controller.taking_back.started["alpha/a"] += 2
+    assert value(world, "fallow_take_backs_started_total", cluster="alpha/a") == 2
+    assert value(world, "fallow_take_backs_started_total", cluster="alpha/b") == 0
+
+
 # Names
 
 
 def test_metric_names_follow_the_conventions(world: World) -> None:
-    families = metrics.families(world.controller, world.now, 0)
+    families = families_of(world)
     assert len({family.name for family in families}) == len(families)
     for family in families:
         assert isinstance(family, GaugeMetricFamily | CounterMetricFamily)

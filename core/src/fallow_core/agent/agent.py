@@ -1,7 +1,7 @@
 """The agent of one node: what its tasks use, what has to be freed, and each ending until it is seen gone."""
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from fallow_core.model.task import SeenTask, TaskKey
 from fallow_core.node.task_usage import BatchPass, Owners, owners, usages
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos import endings as lives
-from fallow_core.qos.ending import Ending
+from fallow_core.qos.ending import Ending, Endings, Phase
 from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.plan import PlanState, plan
@@ -40,7 +40,11 @@ class Decided:
 
 
 class Agent:
-    """Protects one node. Every method belongs to the thread that ticks it; times are monotonic seconds."""
+    """Protects one node. Every method belongs to the thread that ticks it; times are monotonic seconds.
+
+    `ended` counts the tasks that Fallow ended and that are seen gone, by cluster and strategy. `lost` says why the
+    endings of an earlier process could not be read, `file_error` why the present ones cannot be written.
+    """
 
     def __init__(self, node: Node, policy: QosPolicy, file: EndingsFile, now: float) -> None:
         self.node = node
@@ -49,8 +53,10 @@ class Agent:
         self.over: deque[tuple[float, Ending]] = deque(maxlen=REMEMBERED_DECISIONS)
         self.endings, self.lost = file.load(now)
         self.file_error = ""
+        self.ended: Counter[tuple[str, str]] = Counter()
         self._policy = policy
         self._file = file
+        self._saved = self.endings
         self._state = PlanState()
         self._orders = Orders(node)
         self._owners: Owners = {}
@@ -68,9 +74,11 @@ class Agent:
     ) -> dict[RowKey, Resources]:
         """Bring the tasks up to date; the result is what those on each of a framework's nodes were promised.
 
-        A task whose cluster's list is not complete any more counts only while a process of it lives.
+        A task whose cluster's list is not complete any more counts only while a process of it lives. What a task that
+        is being ended leaves running stays its own, although it is not listed any more.
         """
-        self._owners = owners(batch.processes, leaders(lists), self._owners)
+        followed: dict[TaskKey, tuple[Process, ...]] = {ending.key: () for ending in self.endings.active}
+        self._owners = owners(batch.processes, followed | leaders(lists), self._owners)
         used = usages(batch, self._owners)
         self._alive = frozenset(used)
         self.incomplete = {name: found.reason for name, found in lists.items() if not found.complete}
@@ -89,7 +97,7 @@ class Agent:
     ) -> None:
         """Take answers and what was seen, decide, and give the orders that are due."""
         for order, outcome in self._orders.settle(self._members(), now):
-            self.endings = lives.answered(self.endings, order, outcome, now)
+            self._take_answers(lives.answered(self.endings, order, outcome, now))
         complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
         self._observe(complete, now)
         view = NodeView(
@@ -108,8 +116,7 @@ class Agent:
             self._tell(choice, now)
             self.endings = lives.begun(self.endings, choice, ending, now)
         self.endings, orders = lives.due(self.endings, ending, now)
-        if orders:
-            self._save()
+        self._save()
         for order in orders:
             self._orders.give(order, instances, self._members(), now)
 
@@ -118,15 +125,24 @@ class Agent:
         for ending in seen.gone:
             event(log, logging.INFO, "task_gone", cluster=ending.key.cluster, task=ending.key.task_id)
             self.over.append((now, ending))
+            self.ended[ending.key.cluster, ending.strategy] += 1
         for ending in seen.failed:
-            cluster, task = ending.key
-            event(log, logging.WARNING, "task_not_ended", cluster=cluster, task=task, why=ending.note)
-        if seen.endings.active != self.endings.active:
-            self.endings = seen.endings
-            self._save()
+            _tell_failed(ending)
         self.endings = seen.endings
 
+    def _take_answers(self, endings: Endings) -> None:
+        before = frozenset(self.endings.active)
+        for ending in endings.active:
+            if ending.phase is Phase.FAILED and ending not in before:
+                _tell_failed(ending)
+        self.endings = endings
+
     def _tell(self, choice: Choice, now: float) -> None:
+        last = self.decided[-1].choice if self.decided else None
+        repeated = last is not None and not last.victims and last.need.strategy == choice.need.strategy
+        if repeated and not choice.victims:
+            self.decided[-1] = Decided(at=now, choice=choice)  # the older ones are worth more than the same again
+            return
         self.decided.append(Decided(at=now, choice=choice))
         name = "tasks_end" if choice.need.enforce else "tasks_would_end"
         ids = [victim.task.task.id for victim in choice.victims]
@@ -142,10 +158,18 @@ class Agent:
 
     def _save(self) -> None:
         """Endings are carried out even if they cannot be written down: the node has to be protected."""
+        if self.endings == self._saved:
+            return
         try:
             self._file.save(self.endings)
         except StateError as error:
+            if self.file_error != str(error):
+                event(log, logging.ERROR, "endings_not_saved", reason=error)
             self.file_error = str(error)
-            event(log, logging.ERROR, "endings_not_saved", reason=error)
         else:
-            self.file_error = ""
+            self._saved, self.file_error = self.endings, ""
+
+
+def _tell_failed(ending: Ending) -> None:
+    cluster, task = ending.key
+    event(log, logging.WARNING, "task_not_ended", cluster=cluster, task=task, why=ending.note)

@@ -32,7 +32,7 @@ class EndingsFile:
             return from_json(values["endings"], 0.0, now), ""
         except FileNotFoundError:
             return Endings(), ""
-        except (OSError, ValueError, TypeError, LookupError) as error:
+        except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
             return Endings(), f"{self._path} is unreadable ({error}): endings under way are forgotten"
 
     def save(self, endings: Endings) -> None:

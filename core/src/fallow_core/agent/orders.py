@@ -36,11 +36,16 @@ class Orders:
         self._ready: list[tuple[Order, KillOutcome]] = []
 
     def give(self, order: Order, instances: Mapping[str, PluginInstance], members: Members, now: float) -> None:
-        """Carry out one order. There is nobody else here to be asked where the plugin has no access."""
+        """Carry out one order. There is nobody else here to be asked where the plugin has no access.
+
+        One whose plugin is not built yet has no answer, so it comes again.
+        """
         ids = order.order.task_ids
-        if order.route is not Route.PLUGIN or order.cluster not in instances:
+        if order.route is not Route.PLUGIN:
             answer = KillAnswer(result=KillResult.NO_ACCESS, reason=f"nobody here can carry it out by {order.route}")
             self._ready.append((order, KillOutcome(answers=dict.fromkeys(ids, answer))))
+            return
+        if order.cluster not in instances:
             return
         call = instances[order.cluster].start_kill_tasks(self._node, order.order, KILL_TIMEOUT_SECONDS)
         event(log, logging.INFO, "kill_ordered", cluster=order.cluster, tasks=ids, force=order.order.force)
@@ -53,18 +58,21 @@ class Orders:
         """The answers since the last time. An order whose call is overdue is carried out here meanwhile."""
         ready, self._ready = self._ready, []
         yield from ready
-        for given in self._given:
-            if given.call.done:
-                outcome = given.call.outcome
-                if isinstance(outcome, Failure):
-                    event(log, logging.WARNING, "kill_failed", cluster=given.order.cluster, reason=outcome.reason)
+        given_before, self._given = self._given, []
+        for given in given_before:
+            if not given.call.done:
+                self._given.append(given)
+                if given.call.overdue(now) and not given.answered:
+                    given.answered = True
                     yield given.order, self._by_core(given.order, members)
-                else:
-                    yield given.order, outcome
-            elif given.call.overdue(now) and not given.answered:
-                given.answered = True
+                continue
+            outcome = given.call.outcome
+            if not isinstance(outcome, Failure):
+                yield given.order, outcome
+                continue
+            event(log, logging.WARNING, "kill_failed", cluster=given.order.cluster, reason=outcome.reason)
+            if not given.answered:
                 yield given.order, self._by_core(given.order, members)
-        self._given = [given for given in self._given if not given.call.done]
 
     def _by_core(self, order: Order, members: Members) -> KillOutcome:
         """Signal the processes that were seen: the plugin cannot be asked or failed, and pressure cannot wait."""

@@ -18,7 +18,7 @@ def config() -> None:
 
 
 @config.command()
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path, readable=False))
 def check(path: Path) -> None:
     """Check the core file and all cluster files of PATH, a directory with a fallow.yaml or a core file.
 
@@ -37,7 +37,7 @@ def check(path: Path) -> None:
     "--output",
     "-o",
     metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="Write the cluster file there, and a core file if there is none. Nothing is overwritten.",
 )
 def init(plugin: str, output: Path | None) -> None:

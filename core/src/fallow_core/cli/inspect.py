@@ -19,7 +19,9 @@ from fallow_core.standalone.control import ask, user_name
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 socket_option = click.option(
-    "--socket", type=click.Path(path_type=Path), help="The control socket; by default the one that the config names."
+    "--socket",
+    type=click.Path(path_type=Path, readable=False),
+    help="The control socket; by default the one that the config names.",
 )
 
 

@@ -16,7 +16,7 @@ config_option = click.option(
     "--config",
     "-c",
     "path",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),  # access(2) knows nothing of ambient capabilities; open(2) does
     default=DEFAULT_CONFIG,
     show_default=True,
     help="The core file, or the directory that holds it as fallow.yaml.",

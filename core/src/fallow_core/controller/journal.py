@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fallow_core import durable
 from fallow_core.errors import StateError
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import SwitchState
@@ -63,14 +64,8 @@ class Journal:
 
         :raises StateError: it cannot be written; then the old content stays.
         """
-        part = self.path.with_suffix(".part")
         try:
-            with part.open("w") as file:
-                json.dump(_encoded(content), file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
-            _sync_directory(self.path.parent)
+            durable.write(self.path, json.dumps(_encoded(content), indent=1))
         except OSError as error:
             raise StateError(
                 f"cannot write {self.path}: {error.strerror}; sizes only shrink until it can be written"
@@ -165,11 +160,3 @@ def _decoded(data: dict[str, Any]) -> Content:
 
 def _resources(data: dict[str, Any]) -> Resources:
     return Resources(cpu_milli=int(data["cpu_milli"]), memory_bytes=int(data["memory_bytes"]))
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,6 +1,7 @@
 """Take-backs of the rows that the controller owns: what decides about them, and what is told of them."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -34,12 +35,16 @@ NOTHING_SEEN: Mapping[str, Seen] = {}
 
 
 class TakingBack:
-    """Remembers adoption, take-backs under way and the blast radius; the newest decisions are for showing."""
+    """Remembers adoption, take-backs under way and the blast radius; the newest decisions are for showing.
+
+    `started` counts the take-backs that were started, by cluster.
+    """
 
     def __init__(self, policy: TakeBackPolicy) -> None:
         self.policy = policy
         self.state = TakeBacks()
         self.decisions: dict[ResourceName, dict[RowKey, Decision]] = {}
+        self.started: Counter[str] = Counter()
         self._situations: dict[ResourceName, dict[RowKey, Situation]] = {}
         self._told: set[tuple[RowKey, ResourceName]] = set()
 
@@ -120,6 +125,7 @@ class TakingBack:
     def _tell(self, name: ResourceName, found: Mapping[RowKey, Decision]) -> None:
         enforced = self.policy.mode is PublishingMode.ENFORCE
         for key, decision in found.items():
+            self.started[key.cluster] += decision.start and enforced
             if decision.start and (enforced or (key, name) not in self._told):
                 what = "take_back_starts" if enforced else "take_back_would_start"
                 self._told.add((key, name))

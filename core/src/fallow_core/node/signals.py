@@ -17,7 +17,10 @@ from fallow_hookspecs import Process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signalled:
-    """What became of the processes of one task: how many were signalled, had gone already, or may not be signalled."""
+    """What became of the processes of one task: how many were signalled, had gone already, or cannot be signalled.
+
+    `refused` is for any reason, such as another user's process, or a kernel without pidfds (before Linux 5.3).
+    """
 
     sent: int = 0
     gone: int = 0
@@ -37,17 +40,19 @@ def end(processes: Iterable[Process], force: bool, proc_root: Path = PROC_ROOT) 
 def _signal(process: Process, number: signal.Signals, proc_root: Path) -> str:
     try:
         descriptor = os.pidfd_open(process.pid)
-    except OSError:
+    except ProcessLookupError:
         return "gone"
+    except OSError:
+        return "refused"
     try:
         stat = read_process(proc_root, process.pid)
         if stat is None or stat.process != process:
             return "gone"
         signal.pidfd_send_signal(descriptor, number)
-    except PermissionError:
-        return "refused"
-    except (OSError, SampleError):
+    except ProcessLookupError:
         return "gone"
+    except (OSError, SampleError):
+        return "refused"
     finally:
         os.close(descriptor)
     return "sent"

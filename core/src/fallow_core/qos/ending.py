@@ -57,6 +57,11 @@ class Ending:
         return self.phase is not Phase.FAILED
 
     @property
+    def strategy(self) -> str:
+        """The strategy that chose it: its reason begins with it."""
+        return self.reason.partition(":")[0]
+
+    @property
     def was_hit(self) -> bool:
         """Whether somebody took an order to end it, as far as is known."""
         return self.ours and (self.answered or self.forced_at is not None)

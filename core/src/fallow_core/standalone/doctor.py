@@ -17,7 +17,8 @@ BUILD_SECONDS = 10.0
 DIAGNOSE_SECONDS = 15.0
 CLOSE_SECONDS = 2.0
 POLL_SECONDS = 0.05
-CAP_SYS_PTRACE = 19
+NEEDED_CAPABILITIES = {"CAP_DAC_READ_SEARCH": 2, "CAP_SYS_PTRACE": 19}
+"""What looking into processes of other users needs, with its number: `/proc/PID/fd` takes both."""
 
 _T = TypeVar("_T")
 
@@ -71,13 +72,15 @@ def _waited(call: Call[_T], clock: Callable[[], float]) -> _T | Failure:
 def _processes_of_others(proc_root: Path) -> Finding:
     subject = "processes of other users"
     found = re.search(r"^CapEff:\s*([0-9a-f]+)$", (proc_root / "self" / "status").read_text(), re.MULTILINE)
-    if found is not None and int(found[1], 16) >> CAP_SYS_PTRACE & 1:
+    has = 0 if found is None else int(found[1], 16)
+    missing = [name for name, number in NEEDED_CAPABILITIES.items() if not has >> number & 1]
+    if not missing:
         return Finding(subject=subject, ok=True, detail="can be looked into")
     return Finding(
         subject=subject,
         ok=None,
-        detail="cannot be looked into: their NodeManagers are found by name only",
-        advice="run Fallow as root, as the NodeManager's user, or with CAP_SYS_PTRACE",
+        detail=f"cannot be looked into without {' and '.join(missing)}: their NodeManagers are found by name only",
+        advice=f"run Fallow as root, as the NodeManager's user, or with {' and '.join(NEEDED_CAPABILITIES)}",
     )
 
 

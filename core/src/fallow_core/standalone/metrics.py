@@ -5,6 +5,7 @@ What is not known has no sample.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 
@@ -12,6 +13,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from fallow_core.agent.agent import Agent
 from fallow_core.controller.cluster import CALLS, Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.errors import FallowError
@@ -20,7 +22,7 @@ from fallow_core.ledger.rows import Row
 from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
 from fallow_core.plugins.lanes import LaneState
-from fallow_hookspecs import ResourceName
+from fallow_hookspecs import ResourceName, TaskState
 
 log = logging.getLogger("fallow.metrics")
 
@@ -100,7 +102,7 @@ class _Scrape(Collector):
             raise ConnectionAbortedError from error  # ends the connection; any other error prints a traceback
 
 
-def families(controller: Controller, now: float, config_problems: int) -> list[Metric]:
+def families(controller: Controller, agent: Agent, now: float, config_problems: int) -> list[Metric]:
     """All metrics of the present state. `config_problems`: mistakes in cluster files, whose clusters do not run."""
     build = ((version("fallow-core"), str(controller.publishing.mode)), 1)
     return [
@@ -115,6 +117,7 @@ def families(controller: Controller, now: float, config_problems: int) -> list[M
         *_nodes(controller),
         *_rows(controller),
         *_clusters(controller, now),
+        *_tasks(controller, agent),
     ]
 
 
@@ -173,3 +176,20 @@ def _clusters(controller: Controller, now: float) -> Iterator[Metric]:
         for cluster in clusters.values():
             family.add_metric([cluster.name], value(cluster))
         yield family
+
+
+def _tasks(controller: Controller, agent: Agent) -> Iterator[Metric]:
+    node = agent.node.name
+    counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
+    listed = [name for name, cluster in sorted(controller.clusters.items()) if node in cluster.lists]
+    states = [((node, name, state), counts[name, state]) for name in listed for state in TaskState]
+    yield _gauge("fallow_node_tasks", "Tasks that hold resources on the node.", ("node", "cluster", "state"), states)
+    text, labels = "Tasks that were ended for the node and are seen gone.", ("node", "cluster", "strategy")
+    ended = CounterMetricFamily("fallow_tasks_ended", text, labels=labels)
+    for (name, strategy), count in sorted(agent.ended.items()):
+        ended.add_metric([node, name, strategy], count)
+    yield ended
+    started = CounterMetricFamily("fallow_take_backs_started", "Take-backs that were started.", labels=["cluster"])
+    for name in controller.names:
+        started.add_metric([name], controller.taking_back.started[name])
+    yield started

@@ -146,6 +146,8 @@ class Standalone:
         event(log, logging.INFO, "started", node=self.node.name, mode=mode, file=file)
         if self.controller.journal.lost:
             event(log, logging.ERROR, "journal_lost", reason=self.controller.journal.lost)
+        if self.agent.lost:
+            event(log, logging.ERROR, "endings_lost", reason=self.agent.lost)
         for problem in self.config.problems:
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
@@ -155,7 +157,7 @@ class Standalone:
         address, port = self.config.metrics
 
         def families() -> list[Metric]:
-            return metrics.families(self.controller, self.clock(), len(self.config.problems))
+            return metrics.families(self.controller, self.agent, self.clock(), len(self.config.problems))
 
         return metrics.serve(address, port, lambda: self.inbox.ask(families))
 
