@@ -24,7 +24,7 @@ from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.plan import PlanState, plan
 from fallow_core.qos.victims import Choice
-from fallow_hookspecs import Application, Node, Process, Resources
+from fallow_hookspecs import Application, Node, Process, Resources, TaskState
 
 log = logging.getLogger("fallow.agent")
 
@@ -64,10 +64,12 @@ class Agent:
         self.incomplete: dict[str, str] = {}
 
     def harms(self, now: float) -> dict[TaskKey, Harm]:
-        """What ending each task would cost now."""
-        past = lives.past(self.endings, self._policy.ending, now)
-        harm = harms(self.tasks, self._policy.ending, past.endings_lately)
-        return {task.key: harm(task) for task in self.tasks}
+        """What ending each task would cost now; of those that nobody ends yet, what a choice would count."""
+        past, freed = lives.past(self.endings, self._policy.ending, now), lives.being_freed(self.endings)
+        living = [t for t in self.tasks if t.key not in freed and t.task.state is not TaskState.ENDING]
+        among_living = harms(living, self._policy.ending, past.endings_lately)
+        among_all = harms(self.tasks, self._policy.ending, past.endings_lately)
+        return {t.key: among_all(t) for t in self.tasks} | {t.key: among_living(t) for t in living}
 
     def look(
         self, batch: BatchPass, lists: Mapping[str, Listed], applications: Mapping[str, Iterable[Application]]
