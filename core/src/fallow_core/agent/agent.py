@@ -147,7 +147,7 @@ class Agent:
             return
         self.decided.append(Decided(at=now, choice=choice))
         name = "tasks_end" if choice.need.enforce else "tasks_would_end"
-        ids = [victim.task.task.id for victim in choice.victims]
+        ids = ",".join(victim.task.task.id for victim in choice.victims)
         level = logging.WARNING if choice.shortfall else logging.INFO
         strategy, why = choice.need.strategy, choice.need.why
         event(log, level, name, strategy=strategy, tasks=ids, why=why, short_of=choice.shortfall)

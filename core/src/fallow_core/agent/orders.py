@@ -48,7 +48,7 @@ class Orders:
         if order.cluster not in instances:
             return
         call = instances[order.cluster].start_kill_tasks(self._node, order.order, KILL_TIMEOUT_SECONDS)
-        event(log, logging.INFO, "kill_ordered", cluster=order.cluster, tasks=ids, force=order.order.force)
+        event(log, logging.INFO, "kill_ordered", cluster=order.cluster, tasks=",".join(ids), force=order.order.force)
         if call is None:
             self._ready.append((order, self._by_core(order, members)))
         else:
@@ -76,7 +76,7 @@ class Orders:
 
     def _by_core(self, order: Order, members: Members) -> KillOutcome:
         """Signal the processes that were seen: the plugin cannot be asked or failed, and pressure cannot wait."""
-        event(log, logging.WARNING, "kill_by_core", cluster=order.cluster, tasks=order.order.task_ids)
+        event(log, logging.WARNING, "kill_by_core", cluster=order.cluster, tasks=",".join(order.order.task_ids))
         answers = {}
         for task_id in order.order.task_ids:
             done = signals.end(members.get(TaskKey(order.cluster, task_id), ()), order.order.force)
