@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ def test_switch_asks_for_what_the_words_say(
     assert cli.main(["switch", "drain", "etl", "--why", "upgrade", "-c", str(folder)]) == 0
     assert asked == [{"request": "switch", "state": "drain", "cluster": "etl", "why": "upgrade"}]
     assert capsys.readouterr().out == "yarn/etl: drain\n"
+
+
+def test_whether_a_file_can_be_read_is_found_out_by_reading_it(
+    folder: Path, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # as access(2) says to a service with capabilities only
+    assert cli.main(["status", "--json", "-c", str(folder)]) == 0
+    assert cli.main(["status", "--json", "--socket", str(folder / "control")]) == 0
+    assert cli.main(["config", "check", str(folder)]) == 0
 
 
 @pytest.mark.parametrize("path", ["", "fallow.yaml"])

@@ -4,9 +4,11 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from core.tests import fake_framework
 from core.tests.fake_framework import GIB, NODE, World, size
 from core.tests.qos_values import seen
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,11 +18,11 @@ from fallow_core.agent.agent import Agent
 from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.controller.cluster import CALLS
 from fallow_core.errors import FallowError
-from fallow_core.model.policy import ExitMode, SwitchState
+from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
 from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.standalone import inbox, metrics
 from fallow_core.standalone.inbox import Inbox
-from fallow_hookspecs import NodeState, TaskState
+from fallow_hookspecs import NodeState, ResourceCapability, TaskState
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -257,9 +259,20 @@ def test_a_cluster_whose_tasks_were_never_listed_has_no_number_of_them(world: Wo
     assert clusters == {"alpha/a"}
 
 
-def test_take_backs_that_started_are_counted(world: World) -> None:
-    world.controller.taking_back.started["alpha/a"] += 2
-    assert value(world, "fallow_take_backs_started_total", cluster="alpha/a") == 2
+def test_take_backs_that_started_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    takes_back = ResourceCapability(honoured=True, takes_back=True, take_back_charged=False)
+    monkeypatch.setattr(fake_framework, "HONOURED", takes_back)
+    accounts = {"a": AccountPolicy(take_back=TakeBack.ALLOWED)}
+    world = World(tmp_path, monkeypatch, accounts=accounts, a={"a1": size(8)}, b={"b1": size(8)})
+    policy = world.controller.taking_back.policy
+    world.controller.taking_back.policy = replace(policy, mode=PublishingMode.ENFORCE)
+    world.run(5)
+    world.frameworks["a"].nodes["a1"].allocated = size(4)
+    world.run(5)
+    world.used = size(7)
+    seconds = max(policy.after_seconds.values())
+    world.run(seconds + 10)
+    assert value(world, "fallow_take_backs_started_total", cluster="alpha/a") == len(policy.after_seconds)
     assert value(world, "fallow_take_backs_started_total", cluster="alpha/b") == 0
 
 

@@ -11,10 +11,10 @@ View = dict[str, Any]
 
 
 def tasks(agent: Agent, now: float) -> View:
-    """Every task with its use and what it would cost to end it, the cheapest first."""
+    """Every task with its use and what it would cost to end it: masters last, as they would end, the cheapest first."""
     harms = agent.harms(now)
     endings = {ending.key: ending for ending in agent.endings.active}
-    ordered = sorted(agent.tasks, key=lambda task: (harms[task.key].total, task.key))
+    ordered = sorted(agent.tasks, key=lambda task: (task.is_master, harms[task.key].total, task.key))
     return {
         "node": agent.node.name,
         "tasks": [_task(task, harms[task.key], endings.get(task.key), now) for task in ordered],
