@@ -139,6 +139,15 @@ def test_a_plugin_that_does_not_answer_does_not_keep_a_task_alive(host: Host) ->
         assert process.wait(5) == -15
 
 
+def test_a_process_that_its_stopped_parent_does_not_wait_for_keeps_no_task_alive(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    (leader,) = host.tasks.pop("big").processes
+    host.stats[leader.pid] = replace(host.stats[leader.pid], ended=True)
+    host.tick(1)
+    assert host.phases() == {}
+
+
 def test_who_has_no_access_is_told_and_not_asked_for_ever(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     host.killer.result, host.killer.reason = KillResult.NO_ACCESS, "it runs as another user"
     host.tasks.pop("small")

@@ -14,6 +14,7 @@ from fallow_core.node.procfs import (
     read_cpu,
     read_memory,
     read_private_memory,
+    read_process,
     read_processes,
 )
 
@@ -115,3 +116,28 @@ def _read_all(root: Path) -> None:
     read_memory(root)
     for pid in read_processes(root):
         read_private_memory(root, pid)
+
+
+@pytest.mark.parametrize(
+    ("state", "threads", "ended"), [("Z", 1, True), ("X", 0, True), ("Z", 2, False), ("S", 1, False), ("R", 3, False)]
+)
+def test_a_process_has_ended_when_no_thread_of_it_is_left(
+    fake_proc: "FakeProc", state: str, threads: int, ended: bool
+) -> None:
+    fake_proc.process(7)
+    file = fake_proc.root / "7" / "stat"
+    file.write_text(file.read_text().replace(") S ", f") {state} ").replace(" 20 0 1 0 ", f" 20 0 {threads} 0 "))
+    stat = read_process(fake_proc.root, 7)
+    assert stat is not None
+    assert stat.ended is ended
+
+
+def test_the_kernel_of_this_host_tells_which_process_has_ended() -> None:
+    pid = os.posix_spawn("/bin/true", ["true"], {})
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        stat = read_process(PROC_ROOT, pid)
+        assert stat is not None
+        assert stat.ended
+    finally:
+        os.waitpid(pid, 0)

@@ -71,6 +71,14 @@ def test_a_process_that_has_ended_is_gone() -> None:
     assert end([who], force=False) == Signalled(gone=1)
 
 
+def test_a_process_that_nobody_waited_for_is_gone_as_well() -> None:
+    with child() as process:
+        who = identity(process)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert end([who], force=True) == Signalled(gone=1)
+
+
 def test_neither_init_nor_this_process_is_ever_signalled(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = sent(monkeypatch)
     found = [read_process(PROC_ROOT, pid) for pid in (1, os.getpid())]

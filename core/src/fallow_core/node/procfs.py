@@ -38,7 +38,8 @@ class MemoryInfo:
 class ProcessStat:
     """A process in one pass: whose child it is, and its CPU time in user and system mode.
 
-    `own_ticks` is its own time, `reaped_ticks` that of all descendants it has waited for.
+    `own_ticks` is its own time, `reaped_ticks` that of all descendants it has waited for. `ended`: nothing of it runs
+    any more, its parent has not waited for it yet.
     """
 
     pid: int
@@ -46,6 +47,7 @@ class ProcessStat:
     start_ticks: int
     own_ticks: int
     reaped_ticks: int
+    ended: bool = False
 
     @property
     def process(self) -> Process:
@@ -131,7 +133,9 @@ def _read_process(path: str, pid: int) -> ProcessStat | None:
     if len(fields) < 21 or not raw.endswith(b"\n"):
         raise _strange(path, "a name in parentheses and more than 20 fields behind it", raw)
     parent, user, system, reaped_user, reaped_system, start = _numbers(path, [fields[1], *fields[11:15], fields[19]])
-    return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system)
+    # The first thread may have ended before the others.
+    ended = fields[0] in (b"Z", b"X") and fields[17] in (b"0", b"1")
+    return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system, ended)
 
 
 def _content(path: Path) -> bytes:

@@ -46,7 +46,7 @@ def _signal(process: Process, number: signal.Signals, proc_root: Path) -> str:
         return "refused"
     try:
         stat = read_process(proc_root, process.pid)
-        if stat is None or stat.process != process:
+        if stat is None or stat.ended or stat.process != process:
             return "gone"
         signal.pidfd_send_signal(descriptor, number)
     except ProcessLookupError:

@@ -60,7 +60,8 @@ def usages(pass_: BatchPass, owned: Owners) -> dict[TaskKey, TaskUsage]:
     cpu: dict[TaskKey, float] = {}
     memory: dict[TaskKey, int] = {}
     for process, key in owned.items():
-        if alive(pass_.processes, process) is not None:
+        stat = alive(pass_.processes, process)
+        if stat is not None and not stat.ended:
             cpu[key] = cpu.get(key, 0.0) + pass_.cpu_milli.get(process, 0.0)
             memory[key] = memory.get(key, 0) + pass_.private_bytes.get(process, 0)
     return {key: TaskUsage(measured_at=pass_.at, cpu_milli=round(cpu[key]), memory_bytes=memory[key]) for key in cpu}
