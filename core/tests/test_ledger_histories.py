@@ -25,7 +25,7 @@ from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ReportRow, Reso
 
 POLICY = PublishingPolicy(growth_hold_seconds=6.0)
 LATEST = int(POLICY.in_flight_seconds) - 2
-UNIT = Resources(1000, 1)
+UNIT = Resources(1_000, 100)
 CAPACITY = Resources(16_000, 9_000)
 CONFIGURED = Resources(7_500, 4_321)
 NOTHING = Resources(0, 0)
@@ -190,7 +190,7 @@ class World:
         """Somebody else sets a size."""
         if not self.schedulers[key].gone:
             size = _percent(CAPACITY, much)
-            odd = Resources(size.cpu_milli // 1000 * 1000 + 500, size.memory_bytes // 10 * 10 + 7)
+            odd = Resources(size.cpu_milli // 1000 * 1000 + 500, size.memory_bytes // 100 * 100 + 77)
             self.schedulers[key].size = odd
             self.named[key] = self.now + 0.5
 
@@ -452,7 +452,7 @@ HAPPENS = [
     *("load",) * 4,
     *("calls",) * 8,
     *("reports",) * 3,
-    *("samples", "register", "lose", "resize", "switch", "kill"),
+    *("samples", "register", "register", "lose", "resize", "switch", "kill"),
 ]
 STEP = st.builds(
     Step,

@@ -389,7 +389,7 @@ def test_every_number_follows_from_those_that_are_shown(given: NodeInputs) -> No
         unknown = given.awaited or any(r.in_force is None and r.state is NodeState.RUNNING for r in found.rows)
         wanted = [r.target if r.most is None else min(r.target, r.most) for r in found.rows]
         newest, units = [r.newest for r in found.rows], [r.unit for r in found.rows]
-        allowed = grown(wanted, newest, kept, units, -1 if unknown else batch - sum(kept))
+        allowed = grown(0 if unknown else batch, wanted, newest, kept, units)
         for r, size_allowed, want in zip(found.rows, allowed, wanted, strict=True):
             assert r.belief == max(r.allocated, r.in_force or 0, *r.in_flight)
             assert r.newest == (r.in_flight[-1] if r.in_flight else r.belief if r.in_force is None else r.in_force)

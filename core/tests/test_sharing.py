@@ -1,5 +1,6 @@
 from dataclasses import replace
 from itertools import cycle, islice, permutations
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -249,37 +250,53 @@ def test_rows_together_get_no_more_than_their_account_unless_allocations_or_floo
 
 
 def test_a_row_grows_only_out_of_what_nobody_may_believe_it_has() -> None:
-    assert grown([12, 0], [4, 8], [4, 8], [1, 1], free=0) == [4, 0]
-    assert grown([12, 0], [4, 0], [4, 2], [1, 1], free=6) == [10, 0]
+    assert grown(12, [12, 0], [4, 8], [4, 8], [1, 1]) == [4, 0]
+    assert grown(12, [12, 0], [4, 0], [4, 2], [1, 1]) == [10, 0]
 
 
 def test_two_rows_do_not_grow_into_the_same_capacity() -> None:
-    assert grown([10, 10], [4, 4], [4, 4], [1, 1], free=6) == [7, 7]
-    assert grown([14, 6], [4, 4], [4, 4], [1, 1], free=6) == [9, 5]
+    assert grown(14, [10, 10], [4, 4], [4, 4], [1, 1]) == [7, 7]
+    assert grown(14, [14, 6], [4, 4], [4, 4], [1, 1]) == [9, 5]
 
 
 def test_whole_units_of_growth_are_not_lost_to_rounding() -> None:
-    assert grown([10, 10], [0, 0], [0, 0], [10, 10], free=15) == [10, 0]
-    assert grown([10, 10, 10], [0, 0, 0], [0, 0, 0], [10, 10, 10], free=10) == [10, 0, 0]
+    assert grown(15, [10, 10], [0, 0], [0, 0], [10, 10]) == [10, 0]
+    assert grown(10, [10, 10, 10], [0, 0, 0], [0, 0, 0], [10, 10, 10]) == [10, 0, 0]
+
+
+def test_what_rounding_takes_from_one_that_does_not_grow_is_no_growth_for_another() -> None:
+    assert grown(99, [5, 100], [5, 70], [10, 70], [10, 10]) == [5, 80]
 
 
 def test_while_too_much_is_believed_nothing_grows_not_even_up_to_its_own_belief() -> None:
-    assert grown([8, 2], [5, 4], [10, 4], [1, 1], free=-2) == [5, 2]
-    assert grown([8, 2], [5, 4], [10, 4], [1, 1], free=0) == [8, 2]
+    assert grown(12, [8, 2], [5, 4], [10, 4], [1, 1]) == [5, 2]
+    assert grown(14, [8, 2], [5, 4], [10, 4], [1, 1]) == [8, 2]
 
 
-@given(
-    st.lists(
-        st.tuples(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.sampled_from([1, 10])), max_size=5
-    ),
-    st.integers(-100, 400),
+class Growing(NamedTuple):
+    unit: int
+    wanted_units: int
+    newest: int
+    belief_above: int
+    held: bool
+
+
+growing = st.builds(
+    Growing,
+    unit=st.sampled_from([1, 10]),
+    wanted_units=st.integers(0, 40),
+    newest=st.integers(0, 300),
+    belief_above=st.integers(0, 100),
+    held=st.booleans(),
 )
-def test_growth_leaves_the_sum_of_beliefs_within_batch(rows: list[tuple[int, int, int, int]], free: int) -> None:
-    units = [unit for _, _, _, unit in rows]
-    wanted = [want * unit for want, _, _, unit in rows]
-    newest = [new * unit for _, new, _, unit in rows]
-    beliefs = [max(new, more) * unit for _, new, more, unit in rows]
-    sizes = grown(wanted, newest, beliefs, units, free)
+
+
+@given(st.lists(growing, max_size=5), st.integers(0, 1_000))
+def test_growth_leaves_the_sum_of_beliefs_within_batch(rows: list[Growing], batch: int) -> None:
+    newest = [row.newest for row in rows]
+    beliefs = [row.newest + row.belief_above for row in rows]
+    wanted = [min(row.wanted_units * row.unit, row.newest if row.held else 10**9) for row in rows]
+    sizes = grown(batch, wanted, newest, beliefs, [row.unit for row in rows])
     assert all(0 <= size <= want for size, want in zip(sizes, wanted, strict=True))
     if any(size > new for size, new in zip(sizes, newest, strict=True)):
-        assert sum(max(size, belief) - belief for size, belief in zip(sizes, beliefs, strict=True)) <= free
+        assert sum(max(size, belief) for size, belief in zip(sizes, beliefs, strict=True)) <= batch

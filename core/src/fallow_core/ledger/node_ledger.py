@@ -264,7 +264,7 @@ def _with_sizes(rows: Sequence[RowEntry], batch: int, awaited: Sequence[RowKey])
     newest = [row.newest for row in rows]
     kept = [max(row.belief, row.floor) for row in rows]
     unknown = awaited or any(row.in_force is None and row.state is NodeState.RUNNING for row in rows)
-    allowed = grown(wanted, newest, kept, [row.unit for row in rows], -1 if unknown else batch - sum(kept))
+    allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
     return tuple(_with_size(row, want, size) for row, want, size in zip(rows, wanted, allowed, strict=True))
 
 

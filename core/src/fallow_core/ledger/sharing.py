@@ -123,16 +123,19 @@ def whole_units(total: int, amounts: Sequence[int], units: Sequence[int]) -> lis
 
 
 def grown(
-    wanted: Sequence[int], newest: Sequence[int], beliefs: Sequence[int], units: Sequence[int], free: int
+    batch: int, wanted: Sequence[int], newest: Sequence[int], beliefs: Sequence[int], units: Sequence[int]
 ) -> list[int]:
     """Wanted sizes, with growth cut to what nobody may still believe to have.
 
-    `free` is batch − the sum of all beliefs. Below zero nothing grows above the `newest` size sent. Otherwise the
-    growth of all rows above their beliefs together stays within it, so two rows cannot grow into the same capacity.
+    That is batch − the sum of all beliefs, each rounded up to its unit. If it is less than nothing, no size grows above
+    the `newest` one sent. Otherwise all growth above beliefs together stays within it, so that two rows do not grow
+    into the same capacity.
     """
+    kept = [-(-belief // unit) * unit for belief, unit in zip(beliefs, units, strict=True)]
+    free = batch - sum(kept)
     if free < 0:
         return [min(want, new) for want, new in zip(wanted, newest, strict=True)]
-    growth = [max(want - belief, 0) for want, belief in zip(wanted, beliefs, strict=True)]
+    growth = [max(want - keep, 0) for want, keep in zip(wanted, kept, strict=True)]
     allowed = level(free, [Bounds(weight=max(more, 1), lower=0, upper=more) for more in growth])
-    safe = [min(want, belief + more) for want, belief, more in zip(wanted, beliefs, allowed, strict=True)]
-    return whole_units(sum(safe) - sum(allowed) + free, safe, units)
+    whole = whole_units(free, allowed, units)
+    return [want - more + less for want, more, less in zip(wanted, growth, whole, strict=True)]
