@@ -125,7 +125,19 @@ def test_one_largest_task_may_always_be_taken_back() -> None:
     _, decisions = run(takes, entry(100, 60), at=60.0, situation=situation, policy=replace(POLICY, blast_percent=1))
     active = decisions[KEY].state.active
     assert active is not None
-    assert active.amount == 30
+    assert active.size == 99, "the framework ends whole tasks until the rest fits: one, which may be of 30"
+
+
+def test_the_last_task_that_ends_counts_in_full_for_the_blast_radius() -> None:
+    situation, policy = replace(SITUATION, largest=30), replace(POLICY, blast_percent=50)
+    takes, _ = run(FITTED, entry(100, 95), at=0.0, situation=situation, policy=policy)
+    takes, decisions = run(takes, entry(100, 95), at=60.0, situation=situation, policy=policy)
+    assert decisions[KEY].start
+    assert [begun.amount for begun in takes.started] == [5 + 29]
+    takes, _ = run(takes, entry(70, 70), at=61.0, situation=situation, policy=policy)
+    takes, _ = run(takes, entry(70, 69), at=62.0, situation=situation, policy=policy)
+    _, decisions = run(takes, entry(70, 69), at=130.0, situation=situation, policy=policy)
+    assert not decisions[KEY].start, "16 are left, and one task may be of 30"
 
 
 def test_two_rows_share_one_blast_radius_the_larger_overdraft_first() -> None:
@@ -147,13 +159,24 @@ def test_a_take_back_whose_reason_has_gone_is_cancelled_at_once_to_a_size_that_f
     assert decisions[KEY].state.active is None
 
 
+def test_a_take_back_that_is_no_longer_allowed_is_cancelled() -> None:
+    takes, _ = lasting(FITTED, entry(100, 60))
+    takes, decisions = run(takes, entry(100, 60), at=121.0, situation=replace(SITUATION, allowed=False))
+    assert decisions[KEY].cancel
+    assert decisions[KEY].fits == 100
+    assert takes.of(KEY, "memory").cancelled_at == 121.0
+
+
 def test_the_notice_counts_from_when_the_size_is_in_force() -> None:
     takes, _ = lasting(FITTED, entry(100, 60))
-    takes, decisions = run(takes, entry(100, 60, in_force=100), at=130.0)
+    before = replace(SITUATION, arrived_sent_at=119.0)
+    takes, decisions = run(takes, entry(100, 60, in_force=60), at=190.0, situation=before)
     waiting = decisions[KEY].state.active
     assert waiting is not None
-    assert waiting.in_force_at is None
-    _, decisions = run(takes, entry(100, 60, in_force=60), at=140.0)
+    assert waiting.in_force_at is None, "a size as small that was sent before carries no notice"
+    assert waiting.left_seconds(190.0) == 60
+    assert not waiting.overdue(999.0, POLICY)
+    _, decisions = run(takes, entry(100, 60, in_force=60), at=140.0, situation=replace(before, arrived_sent_at=120.0))
     active = decisions[KEY].state.active
     assert active is not None
     assert active.in_force_at == 140.0

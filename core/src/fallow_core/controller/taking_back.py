@@ -47,6 +47,7 @@ class TakingBack:
         self.started: Counter[str] = Counter()
         self._situations: dict[ResourceName, dict[RowKey, Situation]] = {}
         self._told: set[tuple[RowKey, ResourceName]] = set()
+        self._enforced = False
 
     def step(
         self,
@@ -58,13 +59,15 @@ class TakingBack:
     ) -> list[Due]:
         """What is due, with the take-backs of this moment. In observe mode they are only told."""
         before = self.state
+        modes = {self.policy.mode, inputs.publishing.mode}
+        self._enforced = PublishingMode.OBSERVE not in modes  # what is not published is not taken back either
         for name in self.policy.after_seconds:
             situations = {row.key: self._situation(row, name, inputs, clusters, tasks) for row in inputs.rows}
             self._situations[name] = situations
             self.state, found = step(self.state, ledger.of(name), situations, self.policy, inputs.now)
             self.decisions[name] = found
             self._tell(name, found)
-        if self.policy.mode is PublishingMode.OBSERVE:
+        if not self._enforced:
             self.state = _without_starts(self.state, before)
             return list(due)
         return with_take_backs(due, inputs.rows, self.decisions, inputs.now)
@@ -87,8 +90,8 @@ class TakingBack:
             situation = self._situations["memory"][key]
             active = decision.state.active
             tried = active is not None and active.overdue(now, self.policy)
-            enforced = self.policy.mode is PublishingMode.ENFORCE
-            if decision.overdraft and decision.state.fitted and (tried or not (situation.allowed and enforced)):
+            taken_back = situation.allowed and self._enforced
+            if decision.overdraft and decision.state.fitted and (tried or not taken_back):
                 left = budget(self.state, key.cluster, "memory", situation, self.policy, now)
                 if tried and active is not None:
                     left = max(left, active.amount)
@@ -120,14 +123,14 @@ class TakingBack:
             masters=sum(t.requested.amount(name) for t in here if t.is_master),
             largest=max((t.requested.amount(name) for t in here), default=0),
             cluster_allocated=sum(r.allocated.amount(name) for r in inputs.rows if r.key.cluster == row.key.cluster),
+            arrived_sent_at=row.arrived_sent_at,
         )
 
     def _tell(self, name: ResourceName, found: Mapping[RowKey, Decision]) -> None:
-        enforced = self.policy.mode is PublishingMode.ENFORCE
         for key, decision in found.items():
-            self.started[key.cluster] += decision.start and enforced
-            if decision.start and (enforced or (key, name) not in self._told):
-                what = "take_back_starts" if enforced else "take_back_would_start"
+            self.started[key.cluster] += decision.start and self._enforced
+            if decision.start and (self._enforced or (key, name) not in self._told):
+                what = "take_back_starts" if self._enforced else "take_back_would_start"
                 self._told.add((key, name))
                 active = decision.state.active
                 details = {} if active is None else {"amount": active.amount, "notice_seconds": active.notice_seconds}

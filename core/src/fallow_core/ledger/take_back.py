@@ -5,13 +5,15 @@ lasted, the inputs are fresh, and nothing forbids it:
 
 - what was allocated when Fallow first saw the row is adopted: drained, never taken back, until it has once fitted or
   the operator says so;
-- the blast radius: within a time at most a share of a cluster's allocation, or one largest task, is taken back;
+- the blast radius: within a time at most a share of a cluster's allocation, or one largest task, is taken back. The
+  framework ends whole tasks until the rest fits, so the last one counts in full;
 - never below the application masters on the row, which the framework would end last, but would end.
 
-It is cancelled at once when its reason has gone. The notice counts from when the size is in force. All functions are
-pure; times are monotonic seconds.
+It is cancelled at once when its reason has gone, or when it is no longer allowed. The notice counts from when the size
+is in force. All functions are pure; times are monotonic seconds.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -27,7 +29,7 @@ Part = tuple[RowKey, ResourceName]
 class Active:
     """A take-back under way: down to `size`, with `notice_seconds` from when that was in force.
 
-    `amount` is what it may end at most. `in_force_at` is `None` until the size was seen in force.
+    `amount` is what lies above the size. `in_force_at` is `None` until the size was seen in force.
     """
 
     size: int
@@ -37,9 +39,13 @@ class Active:
     in_force_at: float | None = None
 
     def left_seconds(self, now: float) -> int:
-        """The notice that is left, at least a second: what another update of the row has to carry."""
-        since = self.ordered_at if self.in_force_at is None else self.in_force_at
-        return max(1, int(since + self.notice_seconds - now))
+        """The notice that is left, at least a second: what an update of the row has to carry.
+
+        That is all of it until the size is in force: however late a call is carried out, nobody gets less.
+        """
+        if self.in_force_at is None:
+            return self.notice_seconds
+        return max(1, int(self.in_force_at + self.notice_seconds - now))
 
     def overdue(self, now: float, policy: TakeBackPolicy) -> bool:
         """Whether the framework should long have ended what is above the size."""
@@ -51,16 +57,20 @@ class Active:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartState:
-    """What is remembered of one row and one resource. `fitted`: it was once within its offer, so it is not adopted."""
+    """What is remembered of one row and one resource. `fitted`: it was once within its offer, so it is not adopted.
+
+    `cancelled_at`: when the newest take-back was cancelled, unless another one has started since.
+    """
 
     fitted: bool = False
     over_since: float | None = None
     active: Active | None = None
+    cancelled_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """One take-back that began: for the blast radius of its cluster."""
+    """One take-back that began: for the blast radius of its cluster. `amount` is what it may end at most."""
 
     cluster: str
     resource: ResourceName
@@ -90,7 +100,7 @@ class Situation:
 
     `allowed`: the framework takes this resource back uncharged, and the operator has not forbidden it. `fresh`: sample
     and report are. `masters`: what application masters on the row have requested; `largest`: the largest task there.
-    `cluster_allocated`: what the cluster has allocated in all.
+    `cluster_allocated`: what the cluster has allocated in all. `arrived_sent_at`: when the size in force was sent.
     """
 
     allowed: bool
@@ -98,14 +108,15 @@ class Situation:
     masters: int
     largest: int
     cluster_allocated: int
+    arrived_sent_at: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What to do about one row and one resource, and why; `state` is how it is remembered.
 
-    `overdraft` is what is allocated above max(target, floor). With `start` or `cancel` the row is to be updated at
-    once, to the size of `state.active`, or to `fits`.
+    `overdraft` is what is allocated above max(target, floor). After `start` or `cancel` the row is to be updated, to
+    the size of `state.active`, or to `fits`.
     """
 
     state: PartState
@@ -132,27 +143,37 @@ def decide(
     state = replace(state, over_since=since, fitted=state.fitted or not over)
     decided = Decision(state=state, overdraft=over, fits=max(bound, entry.allocated))
     if state.active is not None:
-        return _follow(entry, decided, state.active, now)
+        return _follow(entry, situation, decided, state.active, now)
     why = _forbidden(resource, situation, state, policy, now)
     if not over or why:
         return replace(decided, why=why)
-    size = max(bound, situation.masters, entry.allocated - budget)
+    size = max(bound, situation.masters, entry.allocated - max(budget - _overshoot(entry, situation), 0))
     size = -(-size // entry.unit) * entry.unit
     if size >= entry.allocated:
         return replace(decided, why="the blast radius is used up, or only application masters are left: it drains")
     active = Active(size=size, amount=entry.allocated - size, notice_seconds=policy.notice_seconds, ordered_at=now)
     return replace(
-        decided, state=replace(state, active=active), start=True, why=f"overdraft for {now - (since or now):.0f} s"
+        decided,
+        state=replace(state, active=active, cancelled_at=None),
+        start=True,
+        why=f"overdraft for {now - (now if since is None else since):.0f} s",
     )
 
 
-def _follow(entry: RowEntry, decided: Decision, active: Active, now: float) -> Decision:
+def _overshoot(entry: RowEntry, situation: Situation) -> int:
+    """By how much more than what is asked for may end, as the last task that ends is a whole one."""
+    return max(situation.largest - entry.unit, 0)
+
+
+def _follow(entry: RowEntry, situation: Situation, decided: Decision, active: Active, now: float) -> Decision:
     """A take-back under way: it ends when it was enough, and is cancelled when its reason has gone."""
     if entry.allocated <= active.size:
         return replace(decided, state=replace(decided.state, active=None), why="taken back")
-    if not decided.overdraft:
-        return replace(decided, state=replace(decided.state, active=None), cancel=True, why="its reason has gone")
-    if active.in_force_at is None and entry.in_force is not None and entry.in_force <= active.size:
+    if not decided.overdraft or not situation.allowed:
+        why = "it is no longer allowed" if decided.overdraft else "its reason has gone"
+        return replace(decided, state=replace(decided.state, active=None, cancelled_at=now), cancel=True, why=why)
+    # Every size sent since the order carries the notice; one from before may be as small, and carries none.
+    if active.in_force_at is None and situation.arrived_sent_at >= active.ordered_at:
         active = replace(active, in_force_at=now)
     return replace(decided, state=replace(decided.state, active=active), why="under way")
 
@@ -207,8 +228,7 @@ def step(
         decisions[entry.key] = decision
         takes = takes.with_part(entry.key, ledger.resource, decision.state)
         if decision.start and decision.state.active is not None:
-            begun = Started(
-                cluster=entry.key.cluster, resource=ledger.resource, at=now, amount=decision.state.active.amount
-            )
+            most = decision.state.active.amount + _overshoot(entry, situation)
+            begun = Started(cluster=entry.key.cluster, resource=ledger.resource, at=now, amount=most)
             takes = replace(takes, started=(*takes.started, begun))
     return takes, decisions
