@@ -1,0 +1,315 @@
+import logging
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from fallow_core.controller.cluster import Cluster
+from fallow_core.controller.taking_back import TakingBack
+from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
+from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.rows import Row, RowKey, Sent
+from fallow_core.model.policy import (
+    AccountPolicy,
+    NodePolicy,
+    PublishingMode,
+    PublishingPolicy,
+    ResourcePolicy,
+    SwitchState,
+    TakeBack,
+)
+from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_core.model.task import SeenTask
+from fallow_hookspecs import Capabilities, NodeState, ResourceCapability, Resources, Task, TaskRole, TaskState
+
+ETL, OTHER = "yarn/etl", "yarn/other"
+KEY = RowKey("n1", ETL, "n1:8041")
+WHOLE_NODE = NodePolicy(cpu=ResourcePolicy(watermark_percent=100), memory=ResourcePolicy(watermark_percent=100))
+PUBLISHING = PublishingPolicy(mode=PublishingMode.ENFORCE)
+POLICY = TakeBackPolicy(mode=PublishingMode.ENFORCE, blast_percent=50)
+UNCHARGED = ResourceCapability(honoured=True, takes_back=True, take_back_charged=False)
+CAN = Capabilities(cpu=UNCHARGED, memory=UNCHARGED)
+
+
+def row(allocated: int = 100, in_force: int = 100, key: RowKey = KEY, **more: Any) -> Row:
+    return Row(
+        key=key,
+        state=NodeState.RUNNING,
+        unit=Resources(1, 1),
+        floor=Resources(1, 1),
+        allocated=Resources(8, allocated),
+        measured_at=0.0,
+        in_force=Resources(8, in_force),
+        **more,
+    )
+
+
+def task(name: str, memory: int, *, master: bool = False, cluster: str = ETL, node: str = "n1:8041") -> SeenTask:
+    found = Task(
+        id=name,
+        application_id="app",
+        framework_node=node,
+        state=TaskState.RUNNING,
+        requested=Resources(1, memory),
+        role=TaskRole.MASTER if master else TaskRole.WORKER,
+    )
+    return SeenTask(cluster=cluster, node="n1", task=found, measured_at=0.0)
+
+
+class Node:
+    """A node with one TakingBack. `batch` is the memory that can be lent; reports and samples are of now."""
+
+    def __init__(self, policy: TakeBackPolicy = POLICY) -> None:
+        self.taking_back = TakingBack(policy)
+        self.capabilities: dict[str, Capabilities | None] = {ETL: CAN, OTHER: CAN}
+        self.account = AccountPolicy()
+        self.publishing = PUBLISHING
+        self.tasks: tuple[SeenTask, ...] = ()
+        self.unsure = ""
+        self.sample_age = self.report_age = 0.0
+
+    def step(self, now: float, batch: int, *rows: Row, due: tuple[Due, ...] = ()) -> list[Due]:
+        at = now - self.sample_age
+        inputs = NodeInputs(
+            node="n1",
+            now=now,
+            sample=NodeSample(
+                cpu=Usage(measured_at=at, capacity=100, used=0, batch_used=0),
+                memory=Usage(measured_at=at, capacity=1000, used=1000 - batch, batch_used=0),
+            ),
+            rows=tuple(replace(r, measured_at=now - self.report_age) for r in rows or (row(),)),
+            unsure=self.unsure,
+            accounts=dict.fromkeys((ETL, OTHER), self.account),
+            policy=WHOLE_NODE,
+            publishing=self.publishing,
+        )
+        clusters = {
+            name: cast("Cluster", SimpleNamespace(capabilities=found)) for name, found in self.capabilities.items()
+        }
+        return self.taking_back.step(due, node_ledger(inputs), inputs, clusters, self.tasks)
+
+    def overdraft(self, *rows: Row, batch: int = 60) -> list[Due]:
+        """What is due at 160 s: all fitted at 0 s, the rows are in overdraft since 100 s."""
+        self.step(0.0, 1000, *rows)
+        self.step(100.0, batch, *rows)
+        return self.step(160.0, batch, *rows)
+
+    @property
+    def why(self) -> str:
+        return self.taking_back.decisions["memory"][KEY].why
+
+    @property
+    def size(self) -> int | None:
+        """What is taken back to."""
+        active = self.taking_back.decisions["memory"][KEY].state.active
+        return None if active is None else active.size
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage().split()[0] for record in caplog.records if record.name == "fallow.take_back"]
+
+
+@pytest.fixture(autouse=True)
+def _log_level(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+def test_an_overdraft_that_lasts_is_taken_back_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    (due,) = node.overdraft()
+    assert (due.size, dict(due.take_back)) == (Resources(8, 60), {"memory": 60})
+    for now in (161.0, 162.0):
+        assert node.step(now, 60, row(in_flight=(Sent(size=due.size, sent_at=160.0),))) == []
+    assert told(caplog) == ["take_back_starts"]
+
+
+def test_a_start_that_no_call_took_stays_due_and_its_notice_does_not_run(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    node.overdraft(row(in_force=60))
+    (due,) = node.step(460.0, 60, row(in_force=60))
+    assert (due.size, dict(due.take_back)) == (Resources(8, 60), {"memory": 60})
+    assert told(caplog) == ["take_back_starts"]
+
+
+def test_a_cancel_that_no_call_took_stays_due(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    node.overdraft()
+    below = row(in_force=60, arrived_sent_at=160.0)
+    for now in (170.0, 171.0):
+        (due,) = node.step(now, 120, below)
+        assert (due.size.memory_bytes, due.take_back) == (120, {})
+    assert node.step(172.0, 120, row(in_force=120, arrived_sent_at=170.0)) == []
+    assert told(caplog) == ["take_back_starts", "take_back_cancelled"]
+
+
+def test_the_notice_runs_from_when_the_size_was_seen_in_force() -> None:
+    node = Node()
+    node.overdraft()
+    node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
+    again = Due(key=KEY, size=Resources(8, 60), urgent=True, why="it did not arrive")
+    (due,) = node.step(200.0, 60, row(resend=True, arrived_sent_at=160.0), due=(again,))
+    assert dict(due.take_back) == {"memory": 30}
+
+
+def test_observe_sends_what_is_due_without_it_and_tells_once_what_it_would_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = Node(replace(POLICY, mode=PublishingMode.OBSERVE))
+    drain = Due(key=KEY, size=Resources(8, 60), urgent=True, why="it shrinks")
+    node.overdraft()
+    for now in (161.0, 162.0):
+        assert node.step(now, 60, due=(drain,)) == [drain]
+    assert told(caplog) == ["take_back_would_start"]
+    assert node.taking_back.state.of(KEY, "memory").active is None
+    assert node.taking_back.state.started == ()
+    node.step(170.0, 200)
+    node.step(180.0, 60)
+    node.step(250.0, 60)
+    assert told(caplog) == ["take_back_would_start"] * 2, "another overdraft is told again"
+
+
+def test_what_is_not_published_is_not_taken_back(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    node.publishing = PublishingPolicy(mode=PublishingMode.OBSERVE)
+    assert node.overdraft() == []
+    assert told(caplog) == ["take_back_would_start"]
+
+
+def test_what_was_there_at_first_drains_until_it_is_adopted() -> None:
+    node = Node()
+    for now in (0.0, 100.0, 200.0):
+        assert node.step(now, 60) == []
+    assert "adopted" in node.why
+    assert node.taking_back.adopt([KEY]) == [KEY]
+    (due,) = node.step(201.0, 60)
+    assert dict(due.take_back) == {"memory": 60}
+
+
+def test_adopting_one_row_leaves_the_others_as_they_are() -> None:
+    node, other = Node(), RowKey("n1", ETL, "n1:8042")
+    rows = row(), row(key=other)
+    node.step(0.0, 60, *rows)
+    node.taking_back.adopt([KEY])
+    assert [due.key for due in node.step(100.0, 60, *rows)] == [KEY]
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        pytest.param(replace(UNCHARGED, takes_back=False), id="it cannot"),
+        pytest.param(replace(UNCHARGED, take_back_charged=True), id="it charges the application"),
+    ],
+)
+def test_a_framework_that_cannot_take_back_uncharged_is_not_asked_to(memory: ResourceCapability) -> None:
+    node = Node()
+    node.capabilities[ETL] = replace(CAN, memory=memory)
+    assert node.overdraft() == []
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        pytest.param(AccountPolicy(take_back=TakeBack.NEVER), id="never"),
+        pytest.param(AccountPolicy(switch=SwitchState.RESTORED), id="restored"),
+    ],
+)
+def test_the_operator_can_forbid_it(account: AccountPolicy) -> None:
+    node = Node()
+    node.account = account
+    assert node.overdraft() == []
+    assert "forbids" in node.why
+
+
+def test_a_framework_that_has_not_reported_is_not_asked_to() -> None:
+    node = Node()
+    node.capabilities[ETL] = None
+    assert node.overdraft() == []
+
+
+def test_a_switch_to_restored_cancels_it_and_lending_again_starts_with_a_whole_notice() -> None:
+    node = Node(replace(POLICY, blast_seconds=1.0))
+    node.overdraft()
+    node.account = AccountPolicy(switch=SwitchState.RESTORED)
+    (due,) = node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
+    assert due.take_back == {}
+    node.account = AccountPolicy()
+    (due,) = node.step(400.0, 60, row(in_force=200, arrived_sent_at=170.0))
+    assert dict(due.take_back) == {"memory": 60}
+
+
+@pytest.mark.parametrize("what", ["sample_age", "report_age", "unsure"])
+def test_nothing_is_taken_back_on_old_or_unsure_news(what: str) -> None:
+    node = Node()
+    node.overdraft(row(allocated=50), batch=1000)
+    setattr(node, what, "its tasks are not listed" if what == "unsure" else PUBLISHING.degrade_after_seconds)
+    node.step(200.0, 60)
+    assert node.step(300.0, 60) == []
+    assert "too old" in node.why
+
+
+def test_masters_of_this_row_are_kept() -> None:
+    node = Node(replace(POLICY, blast_percent=100))
+    node.tasks = (
+        task("am1", 30, master=True),
+        task("am2", 25, master=True),
+        task("worker", 1),
+        task("there", 90, master=True, node="n1:8042"),
+        task("theirs", 90, master=True, cluster=OTHER),
+    )
+    node.overdraft(batch=0)
+    assert node.size == 55
+
+
+def test_the_largest_task_of_this_row_is_the_least_blast_radius() -> None:
+    node = Node(replace(POLICY, blast_percent=1))
+    node.tasks = (task("small", 10), task("large", 40), task("there", 90, node="n1:8042"))
+    node.overdraft()
+    assert node.size == 99, "one more that ends is of 40 at most"
+    node = Node(replace(POLICY, blast_percent=1))
+    node.overdraft()
+    assert node.size == 99, "one percent"
+
+
+def test_the_blast_radius_is_a_share_of_the_whole_cluster_and_of_no_other() -> None:
+    node = Node(replace(POLICY, blast_percent=10))
+    second, theirs = RowKey("n1", ETL, "n1:8042"), RowKey("n1", OTHER, "n1:8043")
+    rows = row(), row(allocated=50, key=second), row(allocated=10, in_force=10, key=theirs)
+    node.overdraft(*rows)
+    starts = [b for b in node.taking_back.state.started if b.cluster == ETL]
+    assert sum(begun.amount for begun in starts) == 15
+
+
+# Who may pay by ending tasks
+
+
+def test_where_the_framework_takes_back_nobody_pays_until_it_did_not_in_its_time() -> None:
+    node = Node()
+    node.overdraft()
+    node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
+    assert node.taking_back.may_pay(170.0) == {}
+    overdue = 170.0 + 60 + 2 * POLICY.heartbeat_seconds + POLICY.margin_seconds
+    assert node.taking_back.may_pay(overdue - 1) == {}
+    assert node.taking_back.may_pay(overdue) == {ETL: 40}
+
+
+def test_where_the_framework_cannot_take_back_tasks_pay_within_the_blast_radius() -> None:
+    node = Node()
+    node.capabilities[ETL] = replace(CAN, memory=ResourceCapability(honoured=True))
+    node.overdraft()
+    assert node.taking_back.may_pay(160.0) == {ETL: 50}
+
+
+def test_in_observe_mode_tasks_pay_as_if_the_framework_could_not_take_back() -> None:
+    node = Node(replace(POLICY, mode=PublishingMode.OBSERVE))
+    node.overdraft()
+    assert node.taking_back.may_pay(160.0) == {ETL: 50}
+
+
+def test_nobody_pays_for_what_was_there_at_first_or_fits() -> None:
+    node = Node(replace(POLICY, mode=PublishingMode.OBSERVE))
+    node.step(0.0, 60)
+    assert node.taking_back.may_pay(100.0) == {}
+    node.step(100.0, 1000)
+    assert node.taking_back.may_pay(100.0) == {}
