@@ -129,7 +129,8 @@ def main() -> None:
     parser.add_argument("--period", type=float, default=150)
     arguments = parser.parse_args()
     jars = fetch(RELEASE, cache_folder())
-    setup = Setup(node_managers=1, memory_mb=LENT_MB, vcores=100, heartbeat_ms=1000)
+    memory_alone = {"resource-calculator": "org.apache.hadoop.yarn.util.resource.DefaultResourceCalculator"}
+    setup = Setup(node_managers=1, memory_mb=LENT_MB, vcores=100, heartbeat_ms=1000, capacity=memory_alone)
     for name, more in VARIANTS.items():
         with tempfile.TemporaryDirectory(prefix="bench-") as work, Cluster(jars, Path(work) / "yarn", setup) as cluster:
             found = run(cluster, Path(work) / name, more, arguments.seconds, arguments.period)

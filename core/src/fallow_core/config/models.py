@@ -5,23 +5,20 @@ Defaults that are policy come from `fallow_core.model.policy`, so that there is 
 
 import ipaddress
 import re
-from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, model_validator
 
+from fallow_core.config.fields import Model, Percent, mismatch, within
 from fallow_core.config.problems import KeyPath
+from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model import quantities
 from fallow_core.model.policy import ExitMode, Limit, NodePolicy, PublishingMode, PublishingPolicy, TakeBack
-from fallow_core.model.qos_policy import QosPolicy, StrategyMode
-from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPolicy
 from fallow_hookspecs import Role
 
 DEFAULT_CLUSTERS_DIR = "clusters.d"
 
-_NODE, _PUBLISHING, _TAKE_BACK, _QOS = NodePolicy(), PublishingPolicy(), TakeBackPolicy(), QosPolicy()
+_NODE, _PUBLISHING = NodePolicy(), PublishingPolicy()
 
 
 def _name(value: object) -> str:
@@ -61,50 +58,32 @@ def _empty(value: object) -> object:
     return {} if value is None else value  # `spec:` with nothing but comments below
 
 
-def _within(least: str, most: str) -> Callable[[object], float]:
-    """A parser of durations from `least` to `most`."""
-    low, high = quantities.duration_seconds(least), quantities.duration_seconds(most)
-
-    def parse(value: object) -> float:
-        seconds = quantities.duration_seconds(value)
-        if not low <= seconds <= high:
-            raise ValueError(f"expected a duration from {least} to {most}")
-        return seconds
-
-    return parse
-
-
 Name = Annotated[str, BeforeValidator(_name)]
 FilePath = Annotated[str, BeforeValidator(_path)]
 Host = Annotated[str, BeforeValidator(_host)]
-Percent = Annotated[int, BeforeValidator(quantities.percent)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
-
-
-class FrameworkMetadata(_Model):
+class FrameworkMetadata(Model):
     """`metadata` of a core file."""
 
     name: Name | None = None
 
 
-class Metrics(_Model):
+class Metrics(Model):
     """Where `/metrics` is served."""
 
     address: Annotated[str, BeforeValidator(_ip_address)] = "127.0.0.1"
     port: Annotated[int, Field(ge=1, le=65535)] = 9464
 
 
-class NodeIdentity(_Model):
+class NodeIdentity(Model):
     """Who this host is. `name` is the host's own by default; `addresses` are known besides those of the host."""
 
     name: Host | None = None
     addresses: list[Host] = Field(default_factory=list)
 
 
-class CpuCapacity(_Model):
+class CpuCapacity(Model):
     """How much of the node's CPU may be lent."""
 
     watermark: Percent = _NODE.cpu.watermark_percent
@@ -112,7 +91,7 @@ class CpuCapacity(_Model):
     cap: Percent = _NODE.cpu.cap_percent
 
 
-class MemoryCapacity(_Model):
+class MemoryCapacity(Model):
     """How much of the node's memory may be lent."""
 
     watermark: Percent = _NODE.memory.watermark_percent
@@ -120,111 +99,41 @@ class MemoryCapacity(_Model):
     cap: Percent = _NODE.memory.cap_percent
 
 
-class Capacity(_Model):
+class Capacity(Model):
     """How much of the node may be lent."""
 
     cpu: CpuCapacity = Field(default_factory=CpuCapacity)
     memory: MemoryCapacity = Field(default_factory=MemoryCapacity)
 
 
-class Publishing(_Model):
+class Publishing(Model):
     """When and how sizes are sent. All times in seconds."""
 
     mode: Annotated[PublishingMode, Field(strict=False)] = _PUBLISHING.mode
     band: Percent = _PUBLISHING.band_percent
-    growth_hold: Annotated[float, BeforeValidator(_within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
-    interval: Annotated[float, BeforeValidator(_within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
-    report_interval: Annotated[float, BeforeValidator(_within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
-    degrade_after: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds
-    withdraw_after: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _PUBLISHING.withdraw_after_seconds
-    in_flight: Annotated[float, BeforeValidator(_within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
+    growth_hold: Annotated[float, BeforeValidator(within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
+    interval: Annotated[float, BeforeValidator(within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
+    report_interval: Annotated[float, BeforeValidator(within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
+    degrade_after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds
+    withdraw_after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _PUBLISHING.withdraw_after_seconds
+    in_flight: Annotated[float, BeforeValidator(within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
 
     @model_validator(mode="after")
     def _withdrawn_after_degraded(self) -> "Publishing":
         if self.withdraw_after < self.degrade_after:
             key = "withdrawAfter" if "withdraw_after" in self.model_fields_set else "degradeAfter"
             times = f"degradeAfter is {self.degrade_after:g}s and withdrawAfter {self.withdraw_after:g}s"
-            raise _mismatch((key,), f"{times}; withdrawAfter must not be the shorter one")
+            raise mismatch((key,), f"{times}; withdrawAfter must not be the shorter one")
         return self
 
 
-class TakeBackSettings(_Model):
-    """When the framework's own scheduler is told to end what is above an offer. All times in seconds."""
-
-    mode: Annotated[PublishingMode, Field(strict=False)] = _TAKE_BACK.mode
-    after: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _TAKE_BACK.after_seconds["memory"]
-    notice: Annotated[float, BeforeValidator(_within(f"{LEAST_NOTICE_SECONDS}s", "1h"))] = _TAKE_BACK.notice_seconds
-    blast_radius: Percent = _TAKE_BACK.blast_percent
-    blast_window: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _TAKE_BACK.blast_seconds
-
-
-class _Strategy(_Model):
-    """What all strategies have."""
-
-    mode: Annotated[StrategyMode, Field(strict=False)] = StrategyMode.OBSERVE
-
-
-class MemoryEvict(_Strategy):
-    """When tasks end because memory of the node runs out."""
-
-    mark: Percent = _QOS.memory_evict.mark_percent
-    lower_mark: Percent = _QOS.memory_evict.lower_percent
-    cool_down: Annotated[float, BeforeValidator(_within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
-
-    @model_validator(mode="after")
-    def _lower_below_mark(self) -> "MemoryEvict":
-        if self.lower_mark >= self.mark:
-            key = "lowerMark" if "lower_mark" in self.model_fields_set else "mark"
-            text = f"mark is {self.mark} % and lowerMark {self.lower_mark} %; lowerMark must be below"
-            raise _mismatch((key,), text)
-        return self
-
-
-class CpuEvict(_Strategy):
-    """When tasks end because batch gets too little CPU."""
-
-    satisfaction: Percent = _QOS.cpu_evict.satisfaction_percent
-    until: Annotated[int, BeforeValidator(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
-    usage: Percent = _QOS.cpu_evict.usage_percent
-    window: Annotated[float, BeforeValidator(_within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
-    samples: Annotated[int, Field(ge=1, le=3600)] = _QOS.cpu_evict.samples
-    cool_down: Annotated[float, BeforeValidator(_within("0s", "1h"))] = _QOS.cpu_evict.cool_down_seconds
-    slow_is_fine: bool = _QOS.cpu_evict.slow_is_fine
-
-
-class OverdraftEvict(_Strategy):
-    """When tasks end because more memory is allocated than can be lent."""
-
-    after: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _QOS.overdraft_evict.after_seconds
-    cool_down: Annotated[float, BeforeValidator(_within("0s", "1h"))] = _QOS.overdraft_evict.cool_down_seconds
-
-
-class EndingSettings(_Model):
-    """How tasks are ended."""
-
-    grace: Annotated[float, BeforeValidator(_within("0s", "1h"))] = _QOS.ending.grace_seconds
-    margin: Annotated[float, BeforeValidator(_within("1s", "1h"))] = _QOS.ending.margin_seconds
-    back_off: Annotated[float, BeforeValidator(_within("1s", "1h"))] = _QOS.ending.back_off_seconds
-    budget: Annotated[int, Field(ge=0, le=1000)] = _QOS.ending.budget
-    budget_window: Annotated[float, BeforeValidator(_within("1s", "24h"))] = _QOS.ending.budget_seconds
-
-
-class Qos(_Model):
-    """How the node is protected."""
-
-    memory_evict: MemoryEvict = Field(default_factory=MemoryEvict)
-    cpu_evict: CpuEvict = Field(default_factory=CpuEvict)
-    overdraft_evict: OverdraftEvict = Field(default_factory=OverdraftEvict)
-    ending: EndingSettings = Field(default_factory=EndingSettings)
-
-
-class Log(_Model):
+class Log(Model):
     """What is logged."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class CoreFile(_Model):
+class CoreFile(Model):
     """`kind: Fallow`. `sample_interval` in seconds."""
 
     api_version: Literal["fallow/v1"]
@@ -240,7 +149,7 @@ class CoreFile(_Model):
     publishing: Publishing = Field(default_factory=Publishing)
     take_back: TakeBackSettings = Field(default_factory=TakeBackSettings)
     qos: Qos = Field(default_factory=Qos)
-    sample_interval: Annotated[float, BeforeValidator(_within("100ms", "1m"))] = 1.0
+    sample_interval: Annotated[float, BeforeValidator(within("100ms", "1m"))] = 1.0
     on_exit: Annotated[ExitMode, Field(strict=False)] = ExitMode.FLOOR
     log: Log = Field(default_factory=Log)
 
@@ -251,24 +160,24 @@ class CoreFile(_Model):
             if "sample_interval" not in self.model_fields_set:
                 key = ("publishing", "degradeAfter")
             times = f"sampleInterval is {self.sample_interval:g}s and degradeAfter {self.publishing.degrade_after:g}s"
-            raise _mismatch(key, f"{times}; sampleInterval must be the shorter one")
+            raise mismatch(key, f"{times}; sampleInterval must be the shorter one")
         return self
 
 
-class ClusterMetadata(_Model):
+class ClusterMetadata(Model):
     """`metadata` of a cluster file."""
 
     name: Name
 
 
-class Limits(_Model):
+class Limits(Model):
     """The most that the cluster gets."""
 
     cpu: Annotated[Limit, BeforeValidator(quantities.cpu_limit)] = Field(default_factory=Limit)
     memory: Annotated[Limit, BeforeValidator(quantities.memory_limit)] = Field(default_factory=Limit)
 
 
-class ClusterFile(_Model):
+class ClusterFile(Model):
     """`kind: Cluster`. `spec` is checked by the plugin's own model."""
 
     api_version: Literal["fallow/v1"]
@@ -283,8 +192,3 @@ class ClusterFile(_Model):
     take_back: Annotated[TakeBack, Field(strict=False)] = TakeBack.ALLOWED
     node_selector: dict[str, str] = Field(default_factory=dict)
     spec: Annotated[dict[str, Any], BeforeValidator(_empty)] = Field(default_factory=dict)
-
-
-def _mismatch(key: KeyPath, message: str) -> PydanticCustomError:
-    """Two keys that do not fit together, told at the one that is in the file."""
-    return PydanticCustomError("mismatch", "{message}", {"key": key, "message": message})

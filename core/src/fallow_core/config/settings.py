@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity, Qos, TakeBackSettings
+from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity
 from fallow_core.config.problems import Problem
+from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy, ResourcePolicy
 from fallow_core.model.qos_policy import (

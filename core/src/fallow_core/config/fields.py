@@ -1,0 +1,37 @@
+"""What the models of all files share: strict models with the keys that users write, and fields with units."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from fallow_core.config.problems import KeyPath
+from fallow_core.model import quantities
+
+Percent = Annotated[int, BeforeValidator(quantities.percent)]
+
+
+class Model(BaseModel):
+    """A mapping of a file: unknown keys are refused, and nothing is converted in silence."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+
+
+def within(least: str, most: str) -> Callable[[object], float]:
+    """A parser of durations from `least` to `most`."""
+    low, high = quantities.duration_seconds(least), quantities.duration_seconds(most)
+
+    def parse(value: object) -> float:
+        seconds = quantities.duration_seconds(value)
+        if not low <= seconds <= high:
+            raise ValueError(f"expected a duration from {least} to {most}")
+        return seconds
+
+    return parse
+
+
+def mismatch(key: KeyPath, message: str) -> PydanticCustomError:
+    """Two keys that do not fit together, told at the one that is in the file."""
+    return PydanticCustomError("mismatch", "{message}", {"key": key, "message": message})

@@ -1,0 +1,83 @@
+"""The models of what may end tasks: `takeBack` and `qos` of a core file. All times in seconds."""
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fallow_core.config.fields import Model, Percent, mismatch, within
+from fallow_core.model import quantities
+from fallow_core.model.policy import PublishingMode
+from fallow_core.model.qos_policy import QosPolicy, StrategyMode
+from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPolicy
+
+_TAKE_BACK, _QOS = TakeBackPolicy(), QosPolicy()
+
+
+class TakeBackSettings(Model):
+    """When the framework's own scheduler is told to end what is above an offer. All times in seconds."""
+
+    mode: Annotated[PublishingMode, Field(strict=False)] = _TAKE_BACK.mode
+    after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _TAKE_BACK.after_seconds["memory"]
+    notice: Annotated[float, BeforeValidator(within(f"{LEAST_NOTICE_SECONDS}s", "1h"))] = _TAKE_BACK.notice_seconds
+    blast_radius: Percent = _TAKE_BACK.blast_percent
+    blast_window: Annotated[float, BeforeValidator(within("1s", "24h"))] = _TAKE_BACK.blast_seconds
+
+
+class _Strategy(Model):
+    """What all strategies have."""
+
+    mode: Annotated[StrategyMode, Field(strict=False)] = StrategyMode.OBSERVE
+
+
+class MemoryEvict(_Strategy):
+    """When tasks end because memory of the node runs out."""
+
+    mark: Percent = _QOS.memory_evict.mark_percent
+    lower_mark: Percent = _QOS.memory_evict.lower_percent
+    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
+
+    @model_validator(mode="after")
+    def _lower_below_mark(self) -> "MemoryEvict":
+        if self.lower_mark >= self.mark:
+            key = "lowerMark" if "lower_mark" in self.model_fields_set else "mark"
+            text = f"mark is {self.mark} % and lowerMark {self.lower_mark} %; lowerMark must be below"
+            raise mismatch((key,), text)
+        return self
+
+
+class CpuEvict(_Strategy):
+    """When tasks end because batch gets too little CPU."""
+
+    satisfaction: Percent = _QOS.cpu_evict.satisfaction_percent
+    until: Annotated[int, BeforeValidator(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
+    usage: Percent = _QOS.cpu_evict.usage_percent
+    window: Annotated[float, BeforeValidator(within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
+    samples: Annotated[int, Field(ge=1, le=3600)] = _QOS.cpu_evict.samples
+    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.cpu_evict.cool_down_seconds
+    slow_is_fine: bool = _QOS.cpu_evict.slow_is_fine
+
+
+class OverdraftEvict(_Strategy):
+    """When tasks end because more memory is allocated than can be lent."""
+
+    after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _QOS.overdraft_evict.after_seconds
+    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.overdraft_evict.cool_down_seconds
+
+
+class EndingSettings(Model):
+    """How tasks are ended."""
+
+    grace: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.ending.grace_seconds
+    margin: Annotated[float, BeforeValidator(within("1s", "1h"))] = _QOS.ending.margin_seconds
+    back_off: Annotated[float, BeforeValidator(within("1s", "1h"))] = _QOS.ending.back_off_seconds
+    budget: Annotated[int, Field(ge=0, le=1000)] = _QOS.ending.budget
+    budget_window: Annotated[float, BeforeValidator(within("1s", "24h"))] = _QOS.ending.budget_seconds
+
+
+class Qos(Model):
+    """How the node is protected."""
+
+    memory_evict: MemoryEvict = Field(default_factory=MemoryEvict)
+    cpu_evict: CpuEvict = Field(default_factory=CpuEvict)
+    overdraft_evict: OverdraftEvict = Field(default_factory=OverdraftEvict)
+    ending: EndingSettings = Field(default_factory=EndingSettings)
