@@ -19,11 +19,13 @@ from fallow_yarn.nm import kill
 from fallow_yarn.nm.kill import Killer
 from fallow_yarn.nm.leaders import Containers
 from fallow_yarn.nm.processes import PROC_ROOT, Stat, read_environment, read_stat
+from fallow_yarn.nm.proof import Proof
 from fallow_yarn.nm.tree import Found
 
 ENDING = KillAnswer(result=KillResult.ENDING)
 LAUNCH = 'setsid sh -c "$1" & wait $!; exit $?'
 SLEEP = "exec sleep 600"
+ONE = "container_1_0001_01_000001"
 NUMBERS = count(1)
 
 
@@ -144,8 +146,7 @@ def test_several_containers_end_in_one_call_and_each_process_is_signalled_once(h
 
 
 def test_a_container_without_a_process_here_has_no_answer(host: Host) -> None:
-    absent = "container_1_0001_01_000001"
-    assert host.end(absent) == {}
+    assert host.end(ONE) == {}
     gone = host.launch(SLEEP, 1)
     host.end(gone, force=True)
     host.exit_code(gone)
@@ -235,8 +236,9 @@ def told(host: Host, container_id: str, *members: Stat, roots: tuple[Stat, ...] 
 
 
 def test_a_pid_that_is_another_process_by_now_is_not_signalled(host: Host, decoy: subprocess.Popen[bytes]) -> None:
-    stat = stat_of(decoy.pid)
-    told(host, host.launch(SLEEP, 1), replace(stat, process=Process(stat.pid, stat.start_ticks - 1)))
+    one = host.launch(SLEEP, 1)
+    for stat in (stat_of(decoy.pid), *host.found(one).roots):
+        told(host, one, replace(stat, process=Process(stat.pid, stat.start_ticks - 1)))
     assert host.signals == []
     assert decoy.poll() is None
 
@@ -272,10 +274,19 @@ def test_a_process_of_another_user_than_the_roots_is_not_signalled(host: Host, m
     assert host.signalled(signal.SIGKILL) == [root.pid]
 
 
-def test_this_process_and_init_are_never_signalled(host: Host) -> None:
-    one = host.launch(SLEEP, 1)
-    told(host, one, stat_of(os.getpid()), stat_of(1))
-    assert host.signals == []
+def test_this_process_and_init_are_never_signalled(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Proof, "shows", lambda *_, **__: True)
+    noted: list[int] = []
+    members = (stat_of(1), stat_of(os.getpid()))
+    killer = Killer(Told({ONE: Found(members=members, roots=members)}), send=lambda _fd, number: noted.append(number))
+    killer.end((ONE,), (host.daemon,), Deadline.after(30), force=True)
+    assert noted == []
+
+
+def test_a_container_that_only_its_launcher_names_can_be_ended(host: Host) -> None:
+    one = host.launch("exec env -i sleep 600", 1)
+    assert host.end(one) == {one: ENDING}
+    assert host.exit_code(one) == 128 + signal.SIGTERM
 
 
 def test_a_process_that_may_not_be_signalled_is_no_access(host: Host) -> None:

@@ -182,6 +182,14 @@ def test_who_passed_for_a_container_that_was_not_there_yet_is_unmasked_when_it_i
     assert host.members() == {ONE: [801]}
 
 
+def test_a_second_root_by_a_launcher_does_not_put_the_first_in_doubt(host: Host) -> None:
+    """A container that is launched again; its root changes its user only when it has been seen."""
+    host.proc.launch(601, ONE, user=BOB)
+    host.members()
+    host.proc.launch(801, ONE, user=0)
+    assert host.members() == {ONE: [601, 801]}
+
+
 def test_what_was_shown_stays_when_all_evidence_is_gone(host: Host) -> None:
     host.proc.launch(601, ONE)
     host.proc.add(602, parent=601, session=601)
@@ -230,18 +238,30 @@ def test_sessions_of_another_namespace_bind_nobody(host: Host) -> None:
     assert host.members() == {ONE: [601, 602]}
 
 
-def test_a_node_manager_that_a_container_started_is_no_part_of_it(host: Host) -> None:
-    host.proc.add(600, parent=400, session=400, command=["x"])
-    host.proc.add(601, parent=1, environment=environment_of(ONE))
-    host.proc.orphan(NM_PID, parent=601)
-    host.proc.launch(651, TWO)
-    assert host.members() == {ONE: [601], TWO: [651]}
+def test_a_node_manager_that_a_container_started_is_no_part_of_it_nor_are_its_launchers(host: Host) -> None:
+    host.proc.add(450, parent=1, start=950, environment=environment_of(ONE))
+    host.proc.add(NM_PID, parent=450, session=450, start=NM.start_ticks, command=["java"])
+    host.proc.add(600, parent=NM_PID, session=450, command=["bash", f"/{TWO}/x"])
+    host.proc.add(601, parent=600)
+    assert host.members() == {ONE: [450], TWO: [601]}
 
 
 def test_a_copy_of_the_node_manager_that_is_about_to_become_a_launcher_is_one(host: Host) -> None:
-    host.proc.launch(601, ONE)
-    launcher = Process(600, YOUNG_TICKS)
+    launcher = host.proc.add(600, parent=NM_PID, session=NM_PID, command=["bash", f"/{ONE}/x"])
+    host.proc.add(601, parent=600)
     assert host.members(NM, launcher) == {ONE: [601]}
+
+
+def test_a_daemon_that_the_node_manager_adopted_launches_nothing(host: Host) -> None:
+    host.proc.add(700, parent=NM_PID, environment=environment_of(ONE), command=["tail", f"/logs/{TWO}"])
+    host.proc.add(701, parent=700, start=YOUNG_TICKS + 1)
+    assert host.members() == {ONE: [700, 701]}
+
+
+def test_a_launcher_that_is_younger_than_the_root_is_not_its_launcher(host: Host) -> None:
+    host.proc.add(600, parent=NM_PID, session=NM_PID, command=["bash", f"/{ONE}/x"])
+    host.proc.add(601, parent=600, start=YOUNG_TICKS - 1)  # read when pid 600 was still another's
+    assert host.members() == {}
 
 
 def test_two_node_managers_have_their_own_launchers(host: Host) -> None:

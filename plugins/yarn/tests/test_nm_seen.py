@@ -85,6 +85,11 @@ def test_a_node_manager_that_does_not_answer_keeps_what_it_listed_but_for_what_l
     assert states(look(third, {NODE_ID: SILENT}, {})) == {}
 
 
+def test_a_node_manager_that_does_not_answer_keeps_nothing_of_another_one() -> None:
+    first = look(Seen(), {NODE_ID: listing(listed(ONE)), SECOND: listing(listed(TWO))}, {})
+    assert states(look(first, {NODE_ID: SILENT, SECOND: listing()}, {})) == {ONE: TaskState.RUNNING}
+
+
 def test_one_that_never_answered_lists_what_has_processes() -> None:
     seen = look(Seen(), {NODE_ID: SILENT}, processes(ONE))
     entry = seen.entries[ONE]

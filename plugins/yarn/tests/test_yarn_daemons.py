@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from fallow_hookspecs import Daemon, Process
-from fallow_yarn.nm.daemons import MAIN_CLASS, node_managers
+from fallow_yarn.nm import daemons
+from fallow_yarn.nm.daemons import MAIN_CLASS, RunningNodeManagers, node_managers
+from fallow_yarn.nm.processes import SETTLED_TICKS, read_all, read_command
 
 JAVA = b"/usr/lib/jvm/bin/java\0-Xmx1g\0" + MAIN_CLASS + b"\0"
 TABLE_HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
@@ -231,6 +233,64 @@ def test_a_real_process_is_found_until_it_ends(listener: tuple[int, int]) -> Non
     os.kill(pid, 9)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
     assert node_managers([f"worker-1:{port}"], [found]) == ()
+
+
+class Looks:
+    """Looks for NodeManagers again and again, and notes whose command line it reads."""
+
+    def __init__(self, proc: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.proc = proc
+        self.finder = RunningNodeManagers(proc.root, lambda: NOW_TICKS)
+        self.read: list[int] = []
+        monkeypatch.setattr(daemons, "read_command", self._command)
+
+    def look(self) -> tuple[list[int], list[int]]:
+        """The NodeManagers, and whose command line was read."""
+        self.read.clear()
+        found = self.finder.find(read_all(self.proc.root))
+        return [process.pid for process in found], sorted(self.read)
+
+    def _command(self, root: Path, pid: int) -> list[bytes]:
+        self.read.append(pid)
+        return read_command(root, pid)
+
+
+NOW_TICKS = 1_000_000
+OLD_TICKS = NOW_TICKS - SETTLED_TICKS - 1
+
+
+def test_a_young_process_is_read_at_every_look_and_an_old_one_in_turn(
+    proc: ProcTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = Looks(proc, monkeypatch)
+    proc.add(10, start_ticks=OLD_TICKS)
+    proc.add(11, command=b"bash\0", start_ticks=NOW_TICKS)
+    for pid in range(100, 132):
+        proc.add(pid, command=b"bash\0", start_ticks=OLD_TICKS)
+    assert looks.look() == ([10], [10, 11, *range(100, 132)])
+    read = [looks.look()[1] for _ in range(16)]
+    assert all(each[:2] == [10, 11] and len(each) == 4 for each in read)
+    assert {pid for each in read for pid in each[2:]} == set(range(100, 132))
+
+
+def test_an_old_start_script_that_becomes_a_node_manager_is_found_in_its_turn(
+    proc: ProcTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = Looks(proc, monkeypatch)
+    script = proc.add(10, command=b"bash\0", start_ticks=OLD_TICKS)
+    assert looks.look()[0] == []
+    (script / "cmdline").write_bytes(JAVA)
+    assert [10] in [looks.look()[0] for _ in range(16)]
+    assert looks.look()[0] == [10]
+
+
+def test_a_pid_that_was_reused_is_read_again(proc: ProcTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Looks(proc, monkeypatch)
+    process = proc.add(10, command=b"bash\0", start_ticks=OLD_TICKS - 1)
+    looks.look()
+    (process / "stat").write_text((process / "stat").read_text().replace(str(OLD_TICKS - 1), str(OLD_TICKS)))
+    (process / "cmdline").write_bytes(JAVA)
+    assert looks.look()[0] == [10]
 
 
 def refuse(

@@ -39,5 +39,8 @@ PLUGIN = Plugin(
     config_model=_config_model,
     build=_build,
     config_template=TEMPLATE,
-    needs=Needs(files=("/proc of the host, to find the processes of NodeManagers",)),
+    needs=Needs(
+        kernel_features=("pidfd (Linux 5.3), to end a container without the ResourceManager",),
+        files=("/proc of the host, to find the processes of NodeManagers and of their containers",),
+    ),
 )
