@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.yarn.application import Application, Ended, containers_ended, containers_running, events
+from tests.e2e.yarn.application import Application, containers_ended, containers_running, events
 from tests.e2e.yarn.cluster import Cluster, StartCluster
 from tests.e2e.yarn.config import Setup
 from tests.e2e.yarn.fallow_process import MIB, Fallow, spec_of
@@ -106,12 +106,16 @@ def used_bytes() -> int:
 
 
 @pytest.fixture
-def host(cluster: Cluster, app: Application) -> Host:
-    """The host with the node at its configured size, on which every running container fits."""
+def roomy(cluster: Cluster, app: Application) -> None:
+    """The node has its configured size, whatever Fallow left."""
     node_id = node(cluster)
     resize(cluster, node_id, SETUP.memory_mb, SETUP.vcores, FAR_MS)
     wait_for(lambda: sizes(cluster)[node_id] == (SETUP.memory_mb, SETUP.vcores), 20, "the configured size")
-    return Host(cluster.nodes()[node_id].used_mb)
+
+
+@pytest.fixture
+def host(cluster: Cluster, roomy: None) -> Host:
+    return Host(used_mb(cluster))
 
 
 @pytest.fixture
@@ -240,25 +244,34 @@ def test_without_leave_nothing_is_taken_back(
     assert (containers_running(app), containers_ended(app)) == before
 
 
-def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_one_container_ends(
-    cluster: Cluster, app: Application, start_fallow: StartFallow
+@pytest.fixture
+def late(cluster: Cluster, roomy: None) -> Application:
+    """A later application with one container: containers of one heartbeat are equally new to the ResourceManager."""
+    late = cluster.submit(1, CONTAINER_MB, 1, "exec sleep 3600")
+    wait_for(lambda: len(containers_running(late)) == 1, 60, "the newest container")
+    return late
+
+
+def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newest_container_ends(
+    cluster: Cluster, app: Application, late: Application, start_fallow: StartFallow
 ) -> None:
-    running, ended = containers_running(app), containers_ended(app)
+    running, newest = containers_running(app), containers_running(late)
     fallow = start_fallow(always_over=True)
     wait_for(lambda: any("adopted" in t["why"] for t in take_backs(fallow)), SECONDS, "the overdraft")
     wait_drains(cluster)
     some_heartbeats()
     assert told(fallow, "take_back_starts") == []
-    assert containers_running(app) == running
+    assert (containers_running(app), containers_running(late)) == (running, newest)
 
     assert node(cluster) in fallow.succeed("adopt", "real", "--take-back")
     wait_told(fallow, "take_back_starts")
     began = time.monotonic()
     assert "is taken back down to" in fallow.succeed("explain")
     wait_for(lambda: cpu_fits(cluster), 20, "CPU that fits: with a deadline it would be taken back too")
-    wait_for(lambda: len(containers_ended(app)) > len(ended), NOTICE_SECONDS + SECONDS, "a container to be ended")
+    wait_for(lambda: containers_ended(late) != [], NOTICE_SECONDS + SECONDS, "the newest container to be ended")
     assert time.monotonic() - began > NOTICE_SECONDS - 5
-    assert_only_the_newest_ended(containers_ended(app)[len(ended) :], running)
+    assert [(ended.container, ended.exit_code) for ended in containers_ended(late)] == [(newest.pop(), PREEMPTED)]
+    wait_for(lambda: events(late)[-1].kind == "finished", SECONDS, "its master, which lived to be told of it")
 
     wait_for(lambda: any("blast radius" in t["why"] for t in take_backs(fallow)), SECONDS, "what still is over")
     wait_drains(cluster)
@@ -268,15 +281,10 @@ def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_one_conta
     wait_for(lambda: size_mb(cluster) < before, SECONDS, "a smaller size")
     some_heartbeats()
     assert len(told(fallow, "take_back_starts")) == 1
-    assert len(containers_ended(app)) == len(ended) + 1
-    assert containers_running(app) == running - {max(running)}
+    assert (containers_running(app), containers_ended(app)) == (running, [])
     assert events(app)[-1].kind != "finished"
 
 
 def cpu_fits(cluster: Cluster) -> bool:
     found = cluster.nodes()[node(cluster)]
     return found.total_vcores >= found.used_vcores
-
-
-def assert_only_the_newest_ended(ended: list[Ended], running: set[str]) -> None:
-    assert [(e.container, e.exit_code) for e in ended] == [(max(running), PREEMPTED)]
