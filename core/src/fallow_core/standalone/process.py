@@ -31,6 +31,7 @@ from fallow_hookspecs import Node
 
 log = logging.getLogger("fallow.run")
 
+STARTING_SECONDS = 10.0
 LEAVE_SECONDS = 15.0
 CLOSE_SECONDS = 5.0
 
@@ -117,16 +118,27 @@ class Standalone:
         applications = {cluster.name: cluster.applications for cluster in clusters.values()}
         requested = self.agent.look(self.sampler.batch, lists, applications)
         seen = Seen(tasks=self.agent.tasks, requested=requested, unsure=self._unsure(now))
-        self.controller.tick({name: self.sample}, {name: seen})
+        samples = {} if self._starts(now) else {name: self.sample}
+        self.controller.tick(samples, {name: seen})
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
         may_pay = self.controller.taking_back.may_pay(now)
         self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock())
 
+    def _starts(self, now: float) -> bool:
+        """Whether it is too early for a ledger: until the first lists of tasks batch's own use would count as use of
+        the system, and the first offers would be too small.
+        """
+        unlisted = any(self.node.name not in cluster.lists for cluster in self._listing())
+        return unlisted and now - self.started_at < STARTING_SECONDS
+
+    def _listing(self) -> list[Cluster]:
+        """The clusters whose plugin lists tasks."""
+        clusters = self.controller.clusters.values()
+        return [cluster for cluster in clusters if "list_tasks" not in cluster.instance.health().missing_hooks]
+
     def _unsure(self, now: float) -> str:
         """Why it is not known what on this host is batch; empty if it is known."""
-        for cluster in self.controller.clusters.values():
-            if "list_tasks" in cluster.instance.health().missing_hooks:
-                continue
+        for cluster in self._listing():
             found = cluster.lists.get(self.node.name)
             if found is None or not found.is_complete(now):
                 why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
