@@ -42,6 +42,7 @@ def test_a_shortage_for_the_whole_window_asks_for_the_share_of_the_use_that_the_
     assert need is not None
     assert need.amount == -(-3900 * 3 // 7)  # satisfaction is 0.4: 3/7 of the use make it 0.7
     assert (need.resource, need.counted_by, need.masters) == ("cpu", "usage", False)
+    assert need.why == "for 5 s batch may use only 40 % of the CPU that it requested"
     assert need.terms == {"allowed": 4000, "requested": 10_000, "used": 3900, "until_percent": 70}
 
 

@@ -264,6 +264,7 @@ def test_endings_count_in_the_budget_while_under_way_and_for_its_time_afterwards
     endings = with_answers(ordered(task("a"), task("b")), NOW, a=KillResult.ENDING, b=KillResult.SPARED)
     assert past(endings, POLICY, NOW).endings_lately == {APP: 1}
     endings = look(endings, NOW + 10).endings
+    endings = look(endings, NOW + 3609).endings
     assert past(endings, POLICY, NOW + 3609).endings_lately == {APP: 1}
     assert past(endings, POLICY, NOW + 3610).endings_lately == {}
     assert look(endings, NOW + 3610).endings == Endings()

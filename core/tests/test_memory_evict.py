@@ -21,6 +21,7 @@ def test_at_the_mark_all_above_the_lower_mark_has_to_be_freed() -> None:
     assert need is not None
     assert need.amount == 5 * GIB
     assert (need.resource, need.counted_by, need.masters, need.enforce) == ("memory", "usage", True, False)
+    assert need.why == "90 % of the node's memory is used, the mark is 90 %"
     assert need.terms == {
         "used": 90 * GIB,
         "capacity": MEMORY_CAPACITY,

@@ -46,6 +46,7 @@ def test_what_lasts_has_to_be_freed_by_request_by_the_account_that_is_over() -> 
     assert need is not None
     assert (need.amount, need.at_most, need.clusters) == (10 * GIB, 1000 * GIB, frozenset({ETL}))
     assert (need.resource, need.counted_by, need.masters) == ("memory", "request", False)
+    assert need.why == "for 10 s yarn/etl has had more memory allocated than the node can lend"
 
 
 def test_an_account_that_fits_for_a_moment_begins_anew() -> None:
@@ -59,6 +60,12 @@ def test_time_in_which_the_node_fits_does_not_count() -> None:
     assert [
         n for n, need in enumerate(asked(drained + [over(NOW + n) for n in range(20, 35)])) if need is not None
     ] == [30]
+
+
+def test_time_inside_the_floor_does_not_count() -> None:
+    inside = [over(NOW + n, rows={ETL: (70 * GIB, 70 * GIB)}) for n in range(20)]
+    views = inside + [over(NOW + n) for n in range(20, 35)]
+    assert [n for n, need in enumerate(asked(views)) if need is not None] == [30]
 
 
 def test_an_account_above_its_target_on_a_node_that_fits_drains_and_ends_nothing() -> None:
@@ -78,8 +85,13 @@ def test_nothing_inside_the_floor_is_over() -> None:
 
 
 def test_it_never_goes_below_the_masters() -> None:
-    masters = seen("am1", memory=64 * GIB, master=True), seen("am2", memory=2 * GIB, master=True)
-    assert amount(last([over(NOW + n, *masters) for n in range(11)])) == 4 * GIB
+    tasks = (
+        seen("am1", memory=64 * GIB, master=True),
+        seen("am2", memory=2 * GIB, master=True),
+        seen("worker", memory=4 * GIB),
+        seen("am", memory=3 * GIB, master=True, cluster=ADHOC),
+    )
+    assert amount(last([over(NOW + n, *tasks) for n in range(11)])) == 4 * GIB
 
 
 def test_an_account_may_lose_no_more_than_it_may_and_one_that_is_not_named_nothing() -> None:

@@ -11,7 +11,7 @@ from fallow_core.model.qos_policy import (
     QosPolicy,
     StrategyMode,
 )
-from fallow_core.model.task import SeenTask, TaskKey
+from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
 from fallow_core.qos.ending import Endings
 from fallow_core.qos.endings import begun, being_freed, observed, past
 from fallow_core.qos.need import NodeView
@@ -153,12 +153,13 @@ def test_what_one_strategy_took_from_an_application_counts_in_the_budget_of_the_
     both = replace(
         both,
         memory_evict=replace(both.memory_evict, mark_percent=91, lower_percent=91),
-        ending=EndingPolicy(budget=1),
+        ending=EndingPolicy(budget=2),
     )
-    _, (memory, cpu) = plan(node(*two), both, PlanState(), NOTHING)
+    lately = Past(endings_lately={ApplicationKey(ETL, "other"): 1})
+    _, (memory, cpu) = plan(node(*two), both, PlanState(), lately)
     assert told((memory,))[0][2] == {"t0"}
     assert {each.task.task.application_id: each.budget for each in (*cpu.victims, *cpu.runners_up)} == {
-        "app": 0,
+        "app": 1,
         "other": 1,
     }
 

@@ -124,6 +124,7 @@ def test_no_more_than_what_may_be_lost_is_lost() -> None:
     tasks = [seen("a", memory=3 * GIB, age=1), seen("b", memory=3 * GIB, age=2), seen("big", memory=9 * GIB, age=0)]
     choice = choose(by_request(5 * GIB, at_most=5 * GIB), node_view(*tasks), POLICY, NOBODY)
     assert (ids(choice), choice.shortfall) == ({"a"}, 2 * GIB)
+    assert chosen(by_request(5 * GIB, at_most=6 * GIB), *tasks) == {"a", "b"}
 
 
 # Masters
@@ -445,6 +446,28 @@ def test_of_many_a_set_near_the_best_is_found(count: int, part: int, seed: int) 
     need = sum(unit.freed for unit in units) // part
     budgets = {application: count}
     assert cost(cheapest(units, need, budgets), budgets).harm <= 1.2 * _least_harm(units, need)
+
+
+@pytest.mark.parametrize("seed", [220, 331, 383, 479])
+def test_of_many_nobody_is_redundant(seed: int) -> None:
+    """In these some that were taken first became redundant by one that was taken later."""
+    random = Random(seed)
+    application = ApplicationKey(ETL, "app")
+    units = [
+        Unit(
+            name=(f"u{n:02}",),
+            application=application,
+            endings=1,
+            masters=0,
+            harm=random.choice([1, 5, 50, 500, 5000]) * random.randint(1, 20),
+            age_ms=0,
+            freed=random.choice([1, 2, 3, 30, 100]),
+        )
+        for n in range(random.randint(12, 40))
+    ]
+    need = sum(unit.freed for unit in units) // random.randint(2, 12)
+    found = cheapest(units, need, {application: len(units)})
+    assert need <= sum(unit.freed for unit in found) < need + min(unit.freed for unit in found)
 
 
 def _least_harm(units: Sequence[Unit], need: int) -> float:
