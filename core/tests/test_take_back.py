@@ -89,6 +89,11 @@ def test_an_adopted_row_can_be_taken_back_once_it_has_fitted() -> None:
     assert decision.start
 
 
+def test_what_only_seems_to_fit_while_nothing_is_known_for_sure_stays_adopted() -> None:
+    takes, _ = run(TakeBacks(), entry(100, 100), at=0.0, situation=replace(SITUATION, fresh=False))
+    assert not lasting(takes, entry(100, 60))[1].start
+
+
 @pytest.mark.parametrize("situation", [replace(SITUATION, allowed=False), replace(SITUATION, fresh=False)])
 def test_nothing_is_taken_back_that_is_not_allowed_or_not_known_for_sure(situation: Situation) -> None:
     assert not lasting(FITTED, entry(100, 60), situation)[1].start

@@ -68,6 +68,7 @@ class Node:
         self.publishing = PUBLISHING
         self.tasks: tuple[SeenTask, ...] = ()
         self.unsure = ""
+        self.measured = True
         self.sample_age = self.report_age = 0.0
 
     def step(self, now: float, batch: int, *rows: Row, due: tuple[Due, ...] = ()) -> list[Due]:
@@ -77,7 +78,7 @@ class Node:
             now=now,
             sample=NodeSample(
                 cpu=Usage(measured_at=at, capacity=100, used=0, batch_used=0),
-                memory=Usage(measured_at=at, capacity=1000, used=1000 - batch, batch_used=0),
+                memory=Usage(measured_at=at, capacity=1000, used=1000 - batch, batch_used=0) if self.measured else None,
             ),
             rows=tuple(replace(r, measured_at=now - self.report_age) for r in rows or (row(),)),
             unsure=self.unsure,
@@ -185,6 +186,16 @@ def test_what_was_there_at_first_drains_until_it_is_adopted() -> None:
     assert node.taking_back.adopt([KEY]) == [KEY]
     (due,) = node.step(201.0, 60)
     assert dict(due.take_back) == {"memory": 60}
+
+
+def test_what_was_there_at_first_drains_also_when_it_is_measured_later() -> None:
+    node = Node()
+    node.measured = False
+    node.step(0.0, 60)
+    node.measured = True
+    for now in (1.0, 100.0):
+        assert node.step(now, 60) == []
+    assert "adopted" in node.why
 
 
 def test_adopting_one_row_leaves_the_others_as_they_are() -> None:

@@ -140,7 +140,8 @@ def decide(
     bound = max(entry.target, entry.floor)
     over = max(entry.allocated - bound, 0)
     since = (now if state.over_since is None else state.over_since) if over else None
-    state = replace(state, over_since=since, fitted=state.fitted or not over)
+    fits = not over and situation.fresh  # before the first sample everything seems to fit
+    state = replace(state, over_since=since, fitted=state.fitted or fits)
     decided = Decision(state=state, overdraft=over, fits=max(bound, entry.allocated))
     if state.active is not None:
         return _follow(entry, situation, decided, state.active, now)
