@@ -40,7 +40,7 @@ def ledger(*rows: RowEntry, resource: str = "memory") -> ResourceLedger:
         allocated=sum(row.allocated for row in rows),
         believed=sum(row.belief for row in rows),
         exposure=0,
-        overdraft=0,
+        overdraft=sum(max(row.allocated - max(row.target, row.floor), 0) for row in rows),
         accounts=(),
         rows=rows,
     )
@@ -203,3 +203,19 @@ def test_cpu_is_never_taken_back_by_default() -> None:
     takes, _ = step(takes, ledger(row, resource="cpu"), {KEY: SITUATION}, TakeBackPolicy(), 0.0)
     _, decisions = step(takes, ledger(row, resource="cpu"), {KEY: SITUATION}, TakeBackPolicy(), 9999.0)
     assert not decisions[KEY].start
+
+
+def test_a_row_that_drains_for_another_account_is_not_taken_back() -> None:
+    row = entry(100, 60)
+    takes, _ = step(FITTED, replace(ledger(row), overdraft=0), {KEY: SITUATION}, POLICY, 0.0)
+    _, decisions = step(takes, replace(ledger(row), overdraft=0), {KEY: SITUATION}, POLICY, 9999.0)
+    assert not decisions[KEY].start
+
+
+def test_no_more_is_taken_back_than_the_node_is_in_overdraft() -> None:
+    row = entry(100, 60)
+    takes, _ = step(FITTED, replace(ledger(row), overdraft=10), {KEY: SITUATION}, POLICY, 0.0)
+    _, decisions = step(takes, replace(ledger(row), overdraft=10), {KEY: SITUATION}, POLICY, 60.0)
+    active = decisions[KEY].state.active
+    assert active is not None
+    assert active.size == 90

@@ -1,7 +1,7 @@
 """Taking back: when draining is too slow, the framework's own scheduler is told to end what is above an offer.
 
-A take-back of one row and one resource starts when its overdraft (what is allocated above max(target, floor)) has
-lasted, the inputs are fresh, and nothing forbids it:
+A take-back of one row and one resource starts when its overdraft (what is allocated above max(target, floor), and no
+more than the node's allocations above batch) has lasted, the inputs are fresh, and nothing forbids it:
 
 - what was allocated when Fallow first saw the row is adopted: drained, never taken back, until it has once fitted or
   the operator says so;
@@ -115,8 +115,8 @@ class Situation:
 class Decision:
     """What to do about one row and one resource, and why; `state` is how it is remembered.
 
-    `overdraft` is what is allocated above max(target, floor). After `start` or `cancel` the row is to be updated, to
-    the size of `state.active`, or to `fits`.
+    `overdraft` is what is allocated above max(target, floor), as far as the node is in overdraft. After `start` or
+    `cancel` the row is to be updated, to the size of `state.active`, or to `fits`.
     """
 
     state: PartState
@@ -132,15 +132,17 @@ def decide(
     resource: ResourceName,
     situation: Situation,
     state: PartState,
+    node_overdraft: int,
     budget: int,
     policy: TakeBackPolicy,
     now: float,
 ) -> Decision:
     """Decide about one row and one resource. `budget`: what the blast radius leaves."""
     bound = max(entry.target, entry.floor)
-    over = max(entry.allocated - bound, 0)
+    above = max(entry.allocated - bound, 0)
+    over = min(above, node_overdraft)  # a row that drains for another account's sake is above, and not in overdraft
     since = (now if state.over_since is None else state.over_since) if over else None
-    fits = not over and situation.fresh  # before the first sample everything seems to fit
+    fits = not above and situation.fresh  # before the first sample everything seems to fit
     state = replace(state, over_since=since, fitted=state.fitted or fits)
     decided = Decision(state=state, overdraft=over, fits=max(bound, entry.allocated))
     if state.active is not None:
@@ -148,7 +150,9 @@ def decide(
     why = _forbidden(resource, situation, state, policy, now)
     if not over or why:
         return replace(decided, why=why)
-    size = max(bound, situation.masters, entry.allocated - max(budget - _overshoot(entry, situation), 0))
+    size = max(
+        entry.allocated - over, situation.masters, entry.allocated - max(budget - _overshoot(entry, situation), 0)
+    )
     size = -(-size // entry.unit) * entry.unit
     if size >= entry.allocated:
         return replace(decided, why="the blast radius is used up, or only application masters are left: it drains")
@@ -225,7 +229,7 @@ def step(
         situation = situations[entry.key]
         left = budget(takes, entry.key.cluster, ledger.resource, situation, policy, now)
         state = takes.of(entry.key, ledger.resource)
-        decision = decide(entry, ledger.resource, situation, state, left, policy, now)
+        decision = decide(entry, ledger.resource, situation, state, ledger.overdraft, left, policy, now)
         decisions[entry.key] = decision
         takes = takes.with_part(entry.key, ledger.resource, decision.state)
         if decision.start and decision.state.active is not None:
