@@ -171,7 +171,8 @@ def test_a_floor_that_fits_is_none() -> None:
 
 
 def test_nobody_grows_into_what_a_floor_is_about_to_take() -> None:
-    assert sizes(inputs(10, row("a", 4, 4), row("b", 0, floor=3), row("c", 4, 4))) == [4, 3, 4]
+    given = inputs(12, row("a", 4, 4), row("b", 0, floor=3), row("c", 6), pending={"a": 20, "b": 0, "c": 0})
+    assert sizes(given) == [4, 3, 0]
 
 
 # Switches

@@ -268,6 +268,10 @@ def test_what_rounding_takes_from_one_that_does_not_grow_is_no_growth_for_anothe
     assert grown(99, [5, 100], [5, 70], [10, 70], [10, 10]) == [5, 80]
 
 
+def test_who_believes_in_a_part_of_a_unit_grows_to_whole_ones() -> None:
+    assert grown(30, [20, 20], [0, 0], [1, 1], [10, 10]) == [20, 10]
+
+
 def test_while_too_much_is_believed_nothing_grows_not_even_up_to_its_own_belief() -> None:
     assert grown(12, [8, 2], [5, 4], [10, 4], [1, 1]) == [5, 2]
     assert grown(14, [8, 2], [5, 4], [10, 4], [1, 1]) == [8, 2]
@@ -298,5 +302,6 @@ def test_growth_leaves_the_sum_of_beliefs_within_batch(rows: list[Growing], batc
     wanted = [min(row.wanted_units * row.unit, row.newest if row.held else 10**9) for row in rows]
     sizes = grown(batch, wanted, newest, beliefs, [row.unit for row in rows])
     assert all(0 <= size <= want for size, want in zip(sizes, wanted, strict=True))
+    assert all(size <= row.newest or size % row.unit == 0 for size, row in zip(sizes, rows, strict=True))
     if any(size > new for size, new in zip(sizes, newest, strict=True)):
         assert sum(max(size, belief) for size, belief in zip(sizes, beliefs, strict=True)) <= batch
