@@ -138,7 +138,8 @@ def explanation(answer: Answer) -> list[str]:
 def _take_back(take_back: Answer) -> str:
     name, active = take_back["resource"], take_back["active"]
     over = f"{UNITS[name]} above the offer: {amount(name, take_back['overdraft'])}"
-    doing = "" if active is None else f"; is taken back down to {amount(name, active['size'])}"
+    does = "is taken back" if take_back["mode"] == "enforce" else "would be taken back"
+    doing = "" if active is None else f"; {does} down to {amount(name, active['size'])}"
     key = take_back["key"]
     return f"{key['cluster']} {key['framework_node']}: {over}{doing}; {take_back['why']} (mode {take_back['mode']})"
 
