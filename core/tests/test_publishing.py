@@ -109,9 +109,10 @@ def test_a_fall_of_one_unit_is_due_while_another_account_waits() -> None:
     assert "another account waits for it" in due.why
 
 
-def test_a_fall_by_less_than_a_unit_is_not_due() -> None:
-    assert Publisher().due(0, size(9_500), row(A, size(10_000), unit=1_000)) != []
-    assert Publisher().due(0, size(9_500), row(A, size(9_200), unit=1_000)) == []
+def test_a_size_with_a_part_of_a_unit_does_not_keep_the_others_waiting() -> None:
+    odd, waiting = row(A, size(7_500), allocated=7_500, unit=1_000), row(B, size(0), unit=1_000)
+    assert Publisher().sizes(0, 7_200, odd, waiting) == [7_000]
+    assert Publisher().due(0, size(9_500), row(A, size(9_200), unit=1_000)) == [], "within the band, and nobody waits"
 
 
 # Up slowly

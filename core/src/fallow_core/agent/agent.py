@@ -83,7 +83,11 @@ class Agent:
         self._owners = owners(batch.processes, followed | leaders(lists), self._owners)
         used = usages(batch, self._owners)
         self._alive = frozenset(used)
-        self.incomplete = {name: found.reason for name, found in lists.items() if not found.complete}
+        self.incomplete = {
+            name: found.reason or "its list of tasks is old"
+            for name, found in lists.items()
+            if not found.is_complete(batch.at)
+        }
         found = seen_tasks(self.node.name, lists, applications, used)
         self.tasks = tuple(t for t in found if lists[t.cluster].complete or t.key in used or not t.task.processes)
         return requested_by_row(self.tasks)

@@ -4,8 +4,8 @@ A shrink beyond the band is due at once, a growth after it has held for a while:
 
 - growth goes to the smallest size wanted during the last `growth_hold_seconds`;
 - a row is due when that differs from the newest size sent (or, with nothing in flight, from the one in force) by more
-  than the band, and by at least one unit; by one unit while schedulers may promise more than there is, or while another
-  account waits; in any case when the newest size did not arrive, or when an offer is about to run out;
+  than the band; by any unit while schedulers may promise more than there is, while another account waits, or below its
+  floor; in any case when the newest size did not arrive, or when an offer is about to run out;
 - what is due while schedulers may promise more than there is, is urgent.
 """
 
@@ -95,9 +95,8 @@ def _held(holds: Holds, entry: RowEntry, resource: ResourceName, now: float, pol
 
 def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, policy: PublishingPolicy) -> DueResource:
     wanted = entry.size if entry.size < entry.newest else max(entry.newest, entry.floor, held)
-    change = abs(wanted - entry.newest)
     shrinks = wanted < entry.newest
-    if change < entry.unit:
+    if wanted == entry.newest:
         return DueResource(wanted=entry.newest)
     if shrinks and ledger.overcommitted:
         return DueResource(wanted=wanted, why="schedulers may promise more than there is", urgent=True)
@@ -105,7 +104,7 @@ def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, policy: Publishi
         return DueResource(wanted=wanted, why="another account waits for it")
     if entry.newest < entry.floor:
         return DueResource(wanted=wanted, why="it is below the floor")
-    if change * 100 > entry.newest * policy.band_percent:
+    if abs(wanted - entry.newest) * 100 > entry.newest * policy.band_percent:
         return DueResource(wanted=wanted, why="it differs by more than the band")
     return DueResource(wanted=entry.newest)
 

@@ -26,15 +26,18 @@ class Listed:
 
 
 def listed(before: Listed | None, newest: TaskList, now: float) -> Listed:
-    """What is listed after one more answer; one that is older than the newest changes nothing."""
+    """What is listed after one more answer. A complete list that is older than the newest changes nothing.
+
+    One that is not complete counts whatever its age: it is as old as the oldest of what it still holds.
+    """
     measured_at = now - newest.age_seconds
-    if before is not None and measured_at < before.measured_at:
+    if before is not None and newest.complete and measured_at < before.measured_at:
         return before
     kept = {} if before is None or newest.complete else {task.id: task for task in before.tasks}
     tasks = kept | {task.id: task for task in newest.tasks}
     return Listed(
         tasks=tuple(tasks.values()),
-        measured_at=measured_at,
+        measured_at=measured_at if before is None else max(measured_at, before.measured_at),
         complete=newest.complete,
         reason=newest.incomplete_reason,
     )
