@@ -211,7 +211,6 @@ def test_places_are_told_for_the_containers_of_the_list(proc: FakeProc, manager:
     manager.reading_now = reading(entry(http_address=node_manager(serve, (ONE, "RUNNING"))))
     yarn = reported(proc, manager)
     root = proc.launch(601, ONE)
-    proc.launch(701, TWO)
     yarn.list_tasks(HOST, 5.0)
     (place,) = yarn.set_cgroup_parent(HOST, "batch").tasks
     assert (place.task_id, place.movable) == (ONE, (root,))
