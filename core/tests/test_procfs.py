@@ -37,6 +37,26 @@ def test_memory_is_in_bytes(fake_proc: "FakeProc") -> None:
     assert read_memory(fake_proc.root) == MemoryInfo(total_bytes=1_024_000, available_bytes=409_600)
 
 
+@pytest.mark.parametrize(("in_lists", "available_bytes"), [((3, 4), 409_600 + 7 * PAGE_BYTES), ((9999,), 1_024_000)])
+def test_what_lies_free_in_the_lists_of_cpus_is_available(
+    fake_proc: "FakeProc", in_lists: tuple[int, ...], available_bytes: int
+) -> None:
+    fake_proc.host(total_kib=1000, available_kib=400)
+    lists = "".join(f"    cpu: {n}\n              count:    {count}\n" for n, count in enumerate(in_lists))
+    (fake_proc.root / "zoneinfo").write_text(f"Node 0, zone   Normal\n  pages free     9\n  pagesets\n{lists}")
+    assert read_memory(fake_proc.root).available_bytes == available_bytes
+
+
+def test_memory_that_a_process_freed_is_available_at_once_on_this_host() -> None:
+    size_bytes, found = 256 << 20, []
+    for _ in range(5):  # other programs come and go
+        held = [b"x" * size_bytes]
+        before = read_memory(PROC_ROOT).available_bytes
+        held.clear()
+        found.append(read_memory(PROC_ROOT).available_bytes - before)
+    assert sorted(found)[2] > size_bytes * 0.8
+
+
 @pytest.mark.parametrize("name", ["a b", "a) S 7 (b", "))((", "", "two\nlines"])
 def test_a_process_name_may_hold_anything(fake_proc: "FakeProc", name: str) -> None:
     fake_proc.process(42, parent=7, start=900, own=31, reaped=5, name=name)

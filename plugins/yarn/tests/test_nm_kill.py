@@ -164,6 +164,18 @@ def test_a_container_that_ignores_term_gets_it_once_and_is_ended_by_force(host: 
     assert host.exit_code(one) == 128 + signal.SIGKILL
 
 
+def test_what_a_container_starts_in_order_to_end_is_left_to_do_its_work(host: Host) -> None:
+    one = host.launch("trap 'sleep 0.1; touch $FOLDER/began; sleep 600' TERM; while :; do sleep 0.02; done", 2)
+    host.end(one)
+    until((host.folder / "began").exists)
+    until(lambda: len(host.members(one)) == 2)
+    before = host.signalled(signal.SIGTERM)
+    assert host.end(one) == {one: ENDING}
+    assert host.signalled(signal.SIGTERM) == before
+    host.end(one, force=True)
+    assert host.exit_code(one) == 128 + signal.SIGKILL
+
+
 def test_processes_that_start_while_the_container_is_ended_by_force_are_ended_too(host: Host) -> None:
     one = host.launch("for i in 1 2 3 4; do (while :; do sleep 0.01; done) & done; exec sleep 600", 9)
     assert host.end(one, force=True) == {one: ENDING}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from plugins.yarn.tests.proc_fakes import NODE_ID, FakeProc, container, environment_of
+from plugins.yarn.tests.proc_fakes import NODE_ID, NOW_TICKS, FakeProc, container, environment_of
 from plugins.yarn.tests.yarn_fakes import HOST, FakeManager, entry, instance_on, reading
 
 from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Role, TaskState
@@ -211,6 +211,7 @@ def test_places_are_told_for_the_containers_of_the_list(proc: FakeProc, manager:
     manager.reading_now = reading(entry(http_address=node_manager(serve, (ONE, "RUNNING"))))
     yarn = reported(proc, manager)
     root = proc.launch(601, ONE)
+    proc.launch(701, TWO, start=NOW_TICKS + 1)  # after the list was asked for
     yarn.list_tasks(HOST, 5.0)
     (place,) = yarn.set_cgroup_parent(HOST, "batch").tasks
     assert (place.task_id, place.movable) == (ONE, (root,))

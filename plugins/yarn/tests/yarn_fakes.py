@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from plugins.yarn.tests.proc_fakes import NOW_TICKS
+
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.container_id import ContainerId
@@ -127,7 +129,7 @@ def instance(manager: FakeManager, clock: Clock | None = None, **settings: objec
 def instance_on(proc_root: Path, manager: FakeManager, *roles: Role, clock: Callable[[], float]) -> YarnInstance:
     """An instance that sees these processes, in these roles or in both."""
     cluster = ClusterConfig(name="etl", roles=frozenset(roles or Role), spec=spec())
-    return YarnInstance(cluster, clock, lambda _spec, _history: manager, proc_root)
+    return YarnInstance(cluster, clock, lambda _spec, _history: manager, proc_root, lambda: NOW_TICKS)
 
 
 def facts(

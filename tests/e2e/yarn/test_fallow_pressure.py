@@ -40,12 +40,14 @@ SECONDS = 60
 
 HOG = f"b = b'x' * ({HOG_USES_MB} << 20); open(sys.argv[1], 'w').close(); time.sleep(900)"
 BALLAST = """
+import sys, time
+from pathlib import Path
+from fallow_core.node.procfs import PROC_ROOT, read_memory
 least, at_most = int(sys.argv[1]), int(sys.argv[2])
-def available():
-    line = next(line for line in open('/proc/meminfo') if line.startswith('MemAvailable:'))
-    return int(line.split()[1]) << 10
-held = [b'x' * min(available() - least, at_most)]
-while available() > least and len(held) < 5:  # others freed some; never as much as a hog frees
+def lacking():
+    return read_memory(PROC_ROOT).available_bytes - least
+held = [b'x' * min(lacking(), at_most)]
+while lacking() > 0 and len(held) < 5:  # others freed some; never as much as a hog frees
     held.append(b'x' * (1 << 25))
 print('full', flush=True)
 time.sleep(900)
@@ -148,7 +150,7 @@ def pressure(mark: int) -> Iterator[None]:
     """A process outside of YARN that takes memory until a bit more than the mark is used, and keeps it."""
     total = read_memory(PROC_ROOT).total_bytes
     least = total - total * mark // 100 - OVERSHOOT
-    command = [*TIED, sys.executable, "-ISc", "import sys, time\n" + BALLAST, str(least), str(BALLAST_AT_MOST)]
+    command = [*TIED, sys.executable, "-Ic", BALLAST, str(least), str(BALLAST_AT_MOST)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as ballast:
         try:
             assert ballast.stdout is not None
@@ -242,7 +244,7 @@ def test_the_cheapest_task_that_frees_enough_ends_gracefully_and_nothing_else_do
             wait_for(lambda: hogs.youngest in hogs.exits(), SECONDS, "the end of the youngest")
             wait_for(lambda: used_percent() < mark, SECONDS, "its memory")
             time.sleep(COOL_DOWN_SECONDS + 2)
-            assert hogs.exits() == {hogs.youngest: 143}
+            assert hogs.exits() == {hogs.youngest: 143}, json.dumps(decisions(fallow))
             assert hogs.told_to_end() == {hogs.youngest}
             wait_for(lambda: room_mb(cluster, fallow) < 0, SECONDS, "a size without room")
 
@@ -314,8 +316,7 @@ def test_a_task_ends_while_the_node_manager_is_stopped_and_all_goes_on_when_it_i
 ) -> None:
     with crew(cluster, tmp_path / "hogs") as hogs:
         mark = mark_above_use()
-        # its memory may be seen free only when the NodeManager goes on, and until then nobody else is to end for it
-        fallow = start_fallow(mark, qos={"memoryEvict": {"coolDown": "2m"}})
+        fallow = start_fallow(mark)
         wait_until_measured(fallow, hogs)
         (nm,) = cluster.nms.values()
         assert nm.process is not None

@@ -85,7 +85,7 @@ class Host:
 
         def hold() -> None:
             while not over.wait(0.1):
-                lacking = (wanted - used_bytes()) // step
+                lacking = -(-(wanted - used_bytes()) // step)
                 held.extend(b"\1" * step for _ in range(min(lacking, MOST_MB * MIB // step - len(held))))
 
         thread = threading.Thread(target=hold, daemon=True)

@@ -39,7 +39,7 @@ from fallow_yarn.errors import StandbyError, YarnError
 from fallow_yarn.identity import is_loopback, own_ids
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
-from fallow_yarn.nm.processes import PROC_ROOT
+from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
 from fallow_yarn.nm.tasks import NodeTasks
 from fallow_yarn.publishing import Publisher
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
@@ -69,11 +69,12 @@ class YarnInstance:
         clock: Callable[[], float] = time.monotonic,
         manager: Callable[[YarnSpec, SizeHistory], ResourceManager] = resource_manager,
         proc_root: Path = PROC_ROOT,
+        ticks: Callable[[], int] = now_ticks,
     ) -> None:
         spec: YarnSpec = cluster.spec
         self._spec = spec
         self._clock = clock
-        self._proc_root = proc_root
+        self._proc_root, self._ticks = proc_root, ticks
         history = SizeHistory()
         self._reads, self._acts = manager(spec, history), manager(spec, history)
         self._nodes: Mapping[str, NodeReading] = {}
@@ -187,7 +188,7 @@ class YarnInstance:
         return ""
 
     def _tasks_of(self, node: Node) -> NodeTasks:
-        tasks = NodeTasks(self._spec.user, self._spec.vcore_milli, self._clock, proc_root=self._proc_root)
+        tasks = NodeTasks(self._spec.user, self._spec.vcore_milli, self._clock, self._ticks, self._proc_root)
         return self._tasks.setdefault(node.name, tasks)
 
     def _web_addresses(self, node: Node) -> dict[str, str]:

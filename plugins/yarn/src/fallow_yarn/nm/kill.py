@@ -35,7 +35,7 @@ Send = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Ending:
-    """What became of the processes of one container. `until_ticks`: who started later gets no graceful signal.
+    """What became of the processes of one container. `before_ticks`: who did not start before gets no graceful signal.
 
     `denied` and `missed` have the processes that may not, and that could not be signalled, and why.
     """
@@ -44,7 +44,7 @@ class _Ending:
     signalled: set[Process] = field(default_factory=set)
     denied: dict[Process, str] = field(default_factory=dict)
     missed: dict[Process, str] = field(default_factory=dict)
-    until_ticks: int | None = None
+    before_ticks: int | None = None
     is_done: bool = False
 
     def answer(self) -> KillAnswer:
@@ -115,22 +115,24 @@ class Killer:
                     proven.append((descriptor, stat))
                 elif ending.proof.is_still_there(stat):
                     ending.missed[stat.process] = f"process {stat.pid} is not shown to be a part of it"
+            if (
+                ending.before_ticks is None
+            ):  # and not later: what the first signal makes start may be there in this tick
+                ending.before_ticks = self._clock()
             for descriptor, stat in proven:
                 with suppress(ProcessLookupError):
                     self._send(descriptor, signal.SIGKILL if force else signal.SIGTERM)
                 ending.signalled.add(stat.process)
-        if ending.until_ticks is None:
-            ending.until_ticks = self._clock()
         return bool(proven)
 
     def _new(self, found: Found | None, ending: _Ending, force: bool) -> Iterator[Stat]:
         """The processes to signal now, the oldest first."""
-        until = None if force else ending.until_ticks
+        before = None if force else ending.before_ticks
         for stat in () if found is None else found.members:
             is_tried = stat.process in ending.signalled or stat.process in ending.denied
             if (
                 not is_tried
-                and (until is None or stat.start_ticks <= until)
+                and (before is None or stat.start_ticks < before)
                 and stat.pid not in (INIT_PID, os.getpid())
             ):
                 yield stat
