@@ -35,8 +35,9 @@ Send = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Ending:
-    """What became of the processes of one container. `before_ticks`: who did not start before gets no graceful signal.
+    """What became of the processes of one container.
 
+    A graceful signal is for `first`, the processes at the first look, and for who started before `before_ticks`.
     `denied` and `missed` have the processes that may not, and that could not be signalled, and why.
     """
 
@@ -44,7 +45,8 @@ class _Ending:
     signalled: set[Process] = field(default_factory=set)
     denied: dict[Process, str] = field(default_factory=dict)
     missed: dict[Process, str] = field(default_factory=dict)
-    before_ticks: int | None = None
+    first: frozenset[Process] = frozenset()
+    before_ticks: int = 0
     is_done: bool = False
 
     def answer(self) -> KillAnswer:
@@ -105,6 +107,8 @@ class Killer:
     def _signal(self, found: Found | None, ending: _Ending, force: bool) -> bool:
         """Signal the processes that had no signal yet; whether there were any."""
         ending.missed.clear()
+        if not ending.before_ticks and found is not None:
+            ending.first = frozenset(stat.process for stat in found.members)
         proven: list[tuple[int, Stat]] = []
         with ExitStack() as held:
             for stat in islice(self._new(found, ending, force), MAX_HELD):
@@ -115,9 +119,7 @@ class Killer:
                     proven.append((descriptor, stat))
                 elif ending.proof.is_still_there(stat):
                     ending.missed[stat.process] = f"process {stat.pid} is not shown to be a part of it"
-            if (
-                ending.before_ticks is None
-            ):  # and not later: what the first signal makes start may be there in this tick
+            if not ending.before_ticks:  # now, as what a signal makes start may do so within the same tick
                 ending.before_ticks = self._clock()
             for descriptor, stat in proven:
                 with suppress(ProcessLookupError):
@@ -127,14 +129,10 @@ class Killer:
 
     def _new(self, found: Found | None, ending: _Ending, force: bool) -> Iterator[Stat]:
         """The processes to signal now, the oldest first."""
-        before = None if force else ending.before_ticks
         for stat in () if found is None else found.members:
             is_tried = stat.process in ending.signalled or stat.process in ending.denied
-            if (
-                not is_tried
-                and (before is None or stat.start_ticks < before)
-                and stat.pid not in (INIT_PID, os.getpid())
-            ):
+            is_meant = force or stat.process in ending.first or stat.start_ticks < ending.before_ticks
+            if is_meant and not is_tried and stat.pid not in (INIT_PID, os.getpid()):
                 yield stat
 
     def _hold(self, stat: Stat, held: ExitStack, ending: _Ending) -> int | None:
