@@ -2,7 +2,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from core.tests.qos_values import NOW, key, node_view, seen
+from core.tests.qos_values import CPU_CAPACITY, NOW, key, node_view, seen
 
 from fallow_core.model.qos_policy import CpuEvictPolicy, EndingPolicy
 from fallow_core.qos.cpu_evict import CpuEvictState, decide
@@ -153,3 +153,9 @@ def test_a_busy_task_ends_and_an_idle_one_that_asked_for_much_does_not() -> None
     assert need is not None
     choice = choose(need, views[-1], EndingPolicy(), Past())
     assert [victim.task.task.id for victim in choice.victims] == ["busy"]
+
+
+@pytest.mark.parametrize(("used", "ends"), [(CPU_CAPACITY // 100, False), (CPU_CAPACITY // 100 + 1, True)])
+def test_where_nothing_is_allowed_a_hundredth_of_the_node_is_not_yet_near(used: int, ends: bool) -> None:
+    views = [node_view(*TASKS, now=NOW + n, cpu_allowed=0, cpu_batch_used=used) for n in range(6)]
+    assert (asked(views)[-1] is not None) is ends

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
+import pytest
 from core.tests.fake_agent import task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.seen import leaders, requested_by_row, seen_tasks
+from fallow_core.agent.seen import leaders, requested_by_row, seen_tasks, unsure
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import Listed
+from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.task import SeenTask, TaskKey, TaskUsage
 from fallow_hookspecs import Application, Process, Resources, Task, TaskState
 
@@ -60,3 +64,20 @@ def test_requests_are_summed_by_node_of_the_framework_and_count_ending_tasks() -
         RowKey("n1", "y/a", "nm2"): Resources(1000, GIB),
         RowKey("n1", "y/b", "nm"): Resources(3000, 2 * GIB),
     }
+
+
+@pytest.mark.parametrize(
+    ("unattributed", "why"),
+    [
+        (Resources(50, 50), ""),
+        (Resources(51, 0), "5 % of the cpu in use is batch of no known task"),
+        (Resources(0, 700), "70 % of the memory in use is batch of no known task"),
+    ],
+)
+def test_a_node_is_unsure_where_more_than_a_twentieth_of_its_use_belongs_to_no_task(
+    unattributed: Resources, why: str
+) -> None:
+    used = Usage(measured_at=1.0, capacity=4000, used=1000, batch_used=900)
+    assert unsure(NodeSample(cpu=used, memory=used), unattributed) == why
+    assert unsure(NodeSample(), unattributed) == ""
+    assert unsure(NodeSample(cpu=replace(used, used=0)), Resources(0, 0)) == ""

@@ -1,7 +1,7 @@
 from fallow_core.model.task import TaskKey
 from fallow_core.node.procfs import ProcessStat
-from fallow_core.node.task_usage import BatchPass, owners, usages
-from fallow_hookspecs import Process
+from fallow_core.node.task_usage import BatchPass, owners, unattributed, usages
+from fallow_hookspecs import Process, Resources
 
 ONE, TWO = TaskKey("yarn/etl", "one"), TaskKey("yarn/etl", "two")
 
@@ -54,3 +54,12 @@ def test_usage_is_the_sum_over_the_processes_that_live() -> None:
     used = usages(seen, {Process(10, 1): ONE, Process(11, 2): ONE, Process(99, 1): TWO})
     assert set(used) == {ONE}
     assert (used[ONE].cpu_milli, used[ONE].memory_bytes, used[ONE].measured_at) == (750, 120, 7.0)
+
+
+def test_what_belongs_to_no_task_and_is_no_daemon_is_attributed_to_nobody() -> None:
+    seen = BatchPass(
+        at=7.0,
+        cpu_milli={Process(5, 1): 80.0, Process(10, 1): 250.0, Process(12, 3): 30.5, Process(13, 3): 1.0},
+        private_bytes={Process(5, 1): 1000, Process(10, 1): 200, Process(12, 3): 30, Process(14, 3): 4},
+    )
+    assert unattributed(seen, {Process(10, 1): ONE}, [Process(5, 1)]) == Resources(32, 34)

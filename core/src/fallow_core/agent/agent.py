@@ -2,12 +2,12 @@
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.agent.orders import Orders
-from fallow_core.agent.seen import leaders, requested_by_row, seen_tasks
+from fallow_core.agent.seen import leaders, requested_by_row, seen_tasks, unsure
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.ledger.rows import RowKey
@@ -16,7 +16,7 @@ from fallow_core.model.listed import Listed
 from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.task import SeenTask, TaskKey
-from fallow_core.node.task_usage import BatchPass, Owners, owners, usages
+from fallow_core.node.task_usage import BatchPass, Owners, owners, unattributed, usages
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos import endings as lives
 from fallow_core.qos.ending import Ending, Endings, Phase
@@ -61,6 +61,7 @@ class Agent:
         self._orders = Orders(node)
         self._owners: Owners = {}
         self._alive: frozenset[TaskKey] = frozenset()
+        self._batch = BatchPass()
         self.incomplete: dict[str, str] = {}
 
     def harms(self, now: float) -> dict[TaskKey, Harm]:
@@ -80,6 +81,7 @@ class Agent:
         is being ended leaves running stays its own, although it is not listed any more.
         """
         followed: dict[TaskKey, tuple[Process, ...]] = {ending.key: () for ending in self.endings.active}
+        self._batch = batch
         self._owners = owners(batch.processes, followed | leaders(lists), self._owners)
         used = usages(batch, self._owners)
         self._alive = frozenset(used)
@@ -91,6 +93,10 @@ class Agent:
         found = seen_tasks(self.node.name, lists, applications, used)
         self.tasks = tuple(t for t in found if lists[t.cluster].complete or t.key in used or not t.task.processes)
         return requested_by_row(self.tasks)
+
+    def unsure(self, sample: NodeSample, daemons: Collection[Process]) -> str:
+        """Why it is not known whose the use of this node is, after a look; empty if it is."""
+        return unsure(sample, unattributed(self._batch, self._owners, daemons))
 
     def act(
         self,

@@ -4,8 +4,12 @@ from collections.abc import Iterable, Mapping
 
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import Listed
+from fallow_core.model.sample import NodeSample
 from fallow_core.model.task import SeenTask, TaskKey, TaskUsage
-from fallow_hookspecs import Application, Process, Resources
+from fallow_hookspecs import RESOURCE_NAMES, Application, Process, Resources
+
+UNSURE_PERCENT = 5
+"""So much of a node's use may belong to no known task."""
 
 
 def seen_tasks(
@@ -28,6 +32,18 @@ def seen_tasks(
         for cluster, found in sorted(lists.items())
         for task in found.tasks
     )
+
+
+def unsure(sample: NodeSample, unattributed: Resources) -> str:
+    """Why it is not known what on the node is whose, by what belongs to no task; empty if it is known well enough.
+
+    Were it taken for a task's, or for use of the system, batch's own use would become online, and eat itself.
+    """
+    for name in RESOURCE_NAMES:
+        usage, amount = sample.of(name), unattributed.amount(name)
+        if usage is not None and amount * 100 > usage.used * UNSURE_PERCENT:
+            return f"{amount * 100 // max(usage.used, 1)} % of the {name} in use is batch of no known task"
+    return ""
 
 
 def leaders(lists: Mapping[str, Listed]) -> dict[TaskKey, tuple[Process, ...]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fallow_core.model.task import TaskKey, TaskUsage
 from fallow_core.node.process_tree import alive
 from fallow_core.node.procfs import ProcessStat
-from fallow_hookspecs import Process
+from fallow_hookspecs import Process, Resources
 
 Owners = Mapping[Process, TaskKey]
 """Which task a process belongs to."""
@@ -53,6 +53,18 @@ def owners(
 
 def _still(key: TaskKey | None, leaders: Mapping[TaskKey, Collection[Process]]) -> TaskKey | None:
     return key if key in leaders else None
+
+
+def unattributed(pass_: BatchPass, owned: Owners, daemons: Collection[Process]) -> Resources:
+    """What batch processes used in one pass that belong to no known task: it cannot be told whose they are.
+
+    The daemons themselves are left out. A process that lost its task stays with it as long as that is listed.
+    """
+    nobodys = [p for p in {*pass_.cpu_milli, *pass_.private_bytes} if p not in owned and p not in daemons]
+    return Resources(
+        cpu_milli=round(sum(pass_.cpu_milli.get(process, 0.0) for process in nobodys)),
+        memory_bytes=sum(pass_.private_bytes.get(process, 0) for process in nobodys),
+    )
 
 
 def usages(pass_: BatchPass, owned: Owners) -> dict[TaskKey, TaskUsage]:

@@ -4,7 +4,8 @@
     satisfaction = allowed / requests of the tasks that nobody ends
     need         = their measured use × (1 − satisfaction / until)        rounded up
 
-once satisfaction is low and use is near what is allowed, both for the whole window.
+once satisfaction is low and use is near what is allowed, both for the whole window. Less use than a hundredth of the
+node is never near: its end would give nobody anything.
 
 The need is in measured use, not in requests: where batch is squeezed its use is what there is to share, and if the
 share 1 − satisfaction / until of it comes free, the rest has as much more as it lacked. Where every task is equally
@@ -37,7 +38,8 @@ def decide(view: NodeView, policy: CpuEvictPolicy, state: CpuEvictState) -> tupl
     allowed = capacity.batch
     requested = sum(task.requested.cpu_milli for task in view.living())
     used = max(usage.batch_used - view.being_freed("cpu"), 0)
-    is_low = allowed * 100 < requested * policy.satisfaction_percent and used * 100 > allowed * policy.usage_percent
+    near = max(allowed * policy.usage_percent, usage.capacity)
+    is_low = allowed * 100 < requested * policy.satisfaction_percent and used * 100 > near
     low = state.low.after(usage.measured_at, is_low, view.stale_seconds, policy.window_seconds)
     state = replace(state, low=low)
     lacking = policy.until_percent * requested - 100 * allowed

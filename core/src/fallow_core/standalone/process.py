@@ -27,7 +27,7 @@ from fallow_core.standalone import metrics, requests
 from fallow_core.standalone.builds import Builds
 from fallow_core.standalone.control import ControlServer, Peer
 from fallow_core.standalone.inbox import Inbox
-from fallow_hookspecs import Node
+from fallow_hookspecs import Node, Process
 
 log = logging.getLogger("fallow.run")
 
@@ -143,15 +143,18 @@ class Standalone:
             if found is None or not found.is_complete(now):
                 why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
                 return f"{cluster.name}: {why}"
-        return ""
+        return self.agent.unsure(self.sample, self._daemons())
 
     def _take_sample(self) -> None:
-        daemons = [d.process for c in self.controller.clusters.values() for d in c.daemons.get(self.node.name, ())]
-        newest = self.sampler.sample(daemons)
+        newest = self.sampler.sample(self._daemons())
         for resource, reason in self.sampler.missing.items():
             if self.sample.of(resource) is not None:
                 event(log, logging.WARNING, "sample_failed", resource=resource, reason=reason)
         self.sample = NodeSample(cpu=newest.cpu or self.sample.cpu, memory=newest.memory or self.sample.memory)
+
+    def _daemons(self) -> list[Process]:
+        clusters = self.controller.clusters.values()
+        return [daemon.process for cluster in clusters for daemon in cluster.daemons.get(self.node.name, ())]
 
     def _tell_start(self) -> None:
         mode, file = self.config.publishing.mode, self.config.file
