@@ -10,7 +10,7 @@ A shrink beyond the band is due at once, a growth after it has held for a while:
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger, RowEntry
@@ -127,7 +127,7 @@ def _row_due(
         reasons = ["the offer is about to run out"]
     if not reasons:
         return None
-    size = _moved(size, row, taken)
+    size = moved(size, row, taken)
     return Due(key=row.key, size=size, urgent=any(d.urgent for d in decisions), why="; ".join(reasons))
 
 
@@ -137,7 +137,7 @@ def _runs_out(row: Row, now: float, lasts_seconds: int | None) -> bool:
     return now - row.refreshed_at >= lasts_seconds * RENEW_SHARE
 
 
-def _moved(size: Resources, row: Row, taken: set[Resources | None]) -> Resources:
+def moved(size: Resources, row: Row, taken: Collection[Resources | None]) -> Resources:
     """The next smaller size in units of memory that is not taken; the next larger one where that is below the floor."""
     step = -row.unit.memory_bytes
     while size in taken:

@@ -10,9 +10,8 @@ A start or a cancel is due until a size was sent after it: at the moment of the 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.publishing import Due, moved
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.take_back import Active, Decision
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName, Resources
@@ -40,7 +39,9 @@ def with_take_backs(due: Iterable[Due], rows: Iterable[Row], decisions: Decision
         )
         by_key[row.key] = Due(
             key=row.key,
-            size=size if active else _new(size, row),
+            # A size that the framework has already would be no update to it. A take-back is exact, as a unit less could
+            # end one more task: how its size becomes an update is the plugin's part.
+            size=size if active else moved(size, row, (row.in_force, *(sent.size for sent in row.in_flight))),
             urgent=True,
             why=why or (before.why if before is not None else ""),
             take_back={name: a.left_seconds(now) for name, a in active.items()},
@@ -79,16 +80,3 @@ def _size(
     if active:
         return max(wanted.amount(name), row.belief(name))
     return max(wanted.amount(name), untold[name].fits) if name in untold else wanted.amount(name)
-
-
-def _new(size: Resources, row: Row) -> Resources:
-    """Not a size that the framework has already, which is no update to it: a unit less, or more at the floor.
-
-    A take-back is exact, for a unit less could end one more task: how its size becomes an update is the plugin's part.
-    """
-    unit = row.unit.memory_bytes
-    taken = {row.in_force, *(sent.size for sent in row.in_flight)}
-    step = -unit if size.memory_bytes - unit >= row.floor.memory_bytes else unit
-    while size in taken:
-        size = replace(size, memory_bytes=size.memory_bytes + step)
-    return size
