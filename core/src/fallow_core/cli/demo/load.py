@@ -1,0 +1,54 @@
+"""A real online load: a process for each CPU that is busy for some percent of the time."""
+
+import mmap
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_BURNER = """
+import mmap, os, sys, time
+with open(sys.argv[1], 'rb') as file:
+    level = mmap.mmap(file.fileno(), 1, access=mmap.ACCESS_READ)
+parent = int(sys.argv[2])
+while os.getppid() == parent:
+    began = time.monotonic()
+    while time.monotonic() < began + 0.05 * level[0] / 100:
+        pass
+    time.sleep(max(0.0, began + 0.05 - time.monotonic()))
+"""
+
+
+class OnlineLoad:
+    """Uses `percent` of the CPUs that this process may run on; of nothing at first. It ends with this process."""
+
+    def __init__(self, folder: Path) -> None:
+        file = folder / "level"
+        file.write_bytes(b"\0")
+        with file.open("r+b") as opened:
+            self._level = mmap.mmap(opened.fileno(), 1)
+        command = [sys.executable, "-ISc", _BURNER, str(file), str(os.getpid())]
+        self._burners = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)]  # noqa: S603
+
+    @property
+    def percent(self) -> int:
+        """How busy it keeps each CPU."""
+        return self._level[0]
+
+    @percent.setter
+    def percent(self, percent: int) -> None:
+        self._level[0] = percent
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for burner in self._burners:
+            burner.kill()
+        for burner in self._burners:
+            burner.wait()
+        self._level.close()

@@ -1,0 +1,145 @@
+"""All that the demo starts, in one folder, and its end: the framework, the online load, and `fallow run`."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from fallow_core.cli.demo import task
+from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
+from fallow_core.cli.demo.load import OnlineLoad
+from fallow_core.errors import FallowError
+
+CLUSTER = "demo"
+TASKS_AT_ONCE = 8
+TASKS = 64
+TASK_SECONDS = 6.0  # of a task that gets all the CPU it asks for
+TASK_MEMORY_BYTES = 64 << 20
+END_SECONDS = 20.0
+
+# If this process is killed, Fallow is told to end by the kernel.
+_FALLOW = """
+import ctypes, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+from fallow_core.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+class Stage:
+    """The demo's processes, until it is left. A task asks for an eighth of the CPU of this host."""
+
+    def __init__(self, start: Start, plugin: str, folder: Path) -> None:
+        self.socket = folder / "control.sock"
+        self.log = folder / "fallow.log"
+        self.load: OnlineLoad
+        self.framework: DemoFramework
+        self._start = start
+        self._plugin = plugin
+        self._folder = folder
+        self._fallow: subprocess.Popen[bytes] | None = None
+        self._progress = folder / "progress"
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with self._stack:
+            self._progress.mkdir()
+            self.load = self._stack.enter_context(OnlineLoad(self._folder))
+            cpu_milli = (os.cpu_count() or 1) * 1000
+            self.framework = self._start(
+                self._folder / "framework",
+                cpu_milli=cpu_milli,
+                memory_bytes=TASKS_AT_ONCE * TASK_MEMORY_BYTES,
+                tasks_at_once=TASKS_AT_ONCE,
+            )
+            self._stack.callback(self.framework.close)
+            self.framework.submit(self._task(cpu_milli // TASKS_AT_ONCE), TASKS)
+            self._configure()
+            self._stack.callback(self._end_fallow)
+            self._stack = self._stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def start_fallow(self) -> None:
+        """Start `fallow run` on this host; it answers a moment later."""
+        if self._fallow is None:
+            with self.log.open("wb") as log:
+                command = [sys.executable, "-c", _FALLOW, "run", "--config", str(self._folder)]
+                self._fallow = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+
+    def check(self) -> None:
+        """Make sure that Fallow runs.
+
+        :raises FallowError: it has ended, with what it said last.
+        """
+        if self._fallow is not None and self._fallow.poll() is not None:
+            raise FallowError("fallow run has ended: " + self.log.read_text(errors="replace")[-2000:].strip())
+
+    def counts(self) -> Counts:
+        """The tasks by what became of them."""
+        return Counts(**self.framework.counts())
+
+    def progress_percent(self, task_id: str) -> int | None:
+        """How far a task is; `None` before it has begun to work."""
+        try:
+            return int((self._progress / task_id).read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _task(self, cpu_milli: int) -> str:
+        work_seconds = TASK_SECONDS * cpu_milli / 1000
+        variable = self.framework.task_variable
+        program = f"{sys.executable} -IS {task.__file__} {self._progress} {variable}"
+        return f"exec {program} {work_seconds:.3f} {cpu_milli}"
+
+    def _configure(self) -> None:
+        """Quick where the defaults are patient: it has to be seen within a minute."""
+        core: dict[str, Any] = {
+            "apiVersion": "fallow/v1",
+            "kind": "Fallow",
+            "stateDir": str(self._folder / "state"),
+            "controlSocket": str(self.socket),
+            "metrics": "off",
+            "sampleInterval": "500ms",
+            "capacity": {"cpu": {"watermark": "90%"}, "memory": {"watermark": "95%"}},
+            "publishing": {
+                "mode": "enforce",
+                "growthHold": "2s",
+                "interval": "1s",
+                "reportInterval": "1s",
+                "inFlight": "5s",
+            },
+            "qos": {
+                "cpuEvict": {"mode": "enforce", "window": "3s", "samples": 4, "coolDown": "5s"},
+                "ending": {"grace": "2s", "margin": "2s"},
+            },
+        }
+        cluster = {
+            "apiVersion": "fallow/v1",
+            "kind": "Cluster",
+            "metadata": {"name": CLUSTER},
+            "plugin": self._plugin,
+            "spec": dict(self.framework.spec),
+        }
+        (self._folder / "clusters.d").mkdir()
+        (self._folder / "fallow.yaml").write_text(json.dumps(core))
+        (self._folder / "clusters.d" / f"{CLUSTER}.yaml").write_text(json.dumps(cluster))
+
+    def _end_fallow(self) -> None:
+        if self._fallow is None:
+            return
+        self._fallow.terminate()
+        try:
+            self._fallow.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._fallow.kill()
+            self._fallow.wait()

@@ -1,0 +1,58 @@
+"""What the demo says in the end, from what was seen. Pure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from fallow_core.cli.demo.framework import Counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """CPU of the host at one moment, in milli-cores. `lends`: Fallow ran."""
+
+    at: float
+    capacity_milli: int
+    used_milli: int
+    batch_milli: int
+    lends: bool
+
+    def used(self) -> int:
+        """What was in use in all."""
+        return self.used_milli
+
+    def online(self) -> int:
+        """What was in use outside batch."""
+        return self.used_milli - self.batch_milli
+
+
+def delays(rises_at: Iterable[float], told: Sequence[tuple[float, int]]) -> list[float]:
+    """For each rise of the load the seconds until the resource manager was told a smaller size than it had before."""
+    found = []
+    for rise in rises_at:
+        had = next((size for at, size in reversed(told) if at <= rise), None)
+        after = next((at - rise for at, size in told if at > rise and had is not None and size < had), None)
+        found += [] if after is None else [after]
+    return found
+
+
+def summary(moments: Sequence[Moment], counts: Counts, found_delays: Sequence[float], why_lost: Sequence[str]) -> str:
+    """The text: CPU in use without and with Fallow, tasks, and how soon the load was followed."""
+    before = [m for m in moments if not m.lends]
+    after = [m for m in moments if m.lends]
+    lines = []
+    if before and after:
+        alone, used = _percent(before, Moment.used), _percent(after, Moment.used)
+        online = _percent(after, Moment.online)
+        parts = f"({online:.0f} % online and system, {used - online:.0f} % batch)"
+        lines += [f"CPU in use         {alone:.0f} % without Fallow, {used:.0f} % with it {parts}"]
+    lines += [f"Tasks              {counts.finished} finished, {counts.lost} lost and queued again"]
+    lines += [f"                   {why}" for why in why_lost]
+    if found_delays:
+        each = ", ".join(f"{delay:.1f} s" for delay in found_delays)
+        lines += [f"Load step to RM    {each} until the resource manager was told the smaller size"]
+    return "\n".join(lines)
+
+
+def _percent(moments: Sequence[Moment], milli: Callable[[Moment], int]) -> float:
+    return 100 * fmean(milli(m) / m.capacity_milli for m in moments)

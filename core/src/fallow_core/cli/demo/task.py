@@ -1,0 +1,48 @@
+"""The program of one batch task: use CPU until the work is done, and write down how far it is.
+
+    python -IS task.py FOLDER VARIABLE WORK_SECONDS CPU_MILLI
+
+It uses no more than `CPU_MILLI` at once, and less where it gets less. Percents go to FOLDER/ID, where ID is the value
+of the environment variable. It imports nothing but the standard library: it runs without the packages of Fallow.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+SLICE_SECONDS = 0.05
+
+
+def work(seconds: float, share: float, progress: Path | None) -> None:
+    """Use `seconds` of CPU time, `share` of one CPU at most."""
+    used = 0.0
+    while (used := time.process_time()) < seconds:
+        until = used + min(SLICE_SECONDS * share, seconds - used)
+        began = time.monotonic()
+        while time.process_time() < until:
+            pass
+        if progress is not None:
+            progress.write_text(str(int(100 * time.process_time() / seconds)))
+        time.sleep(max(0.0, began + SLICE_SECONDS - time.monotonic()))
+
+
+def main(folder: str, variable: str, work_seconds: str, cpu_milli: str) -> None:
+    """Share the work out over as many processes as are needed."""
+    os.nice(19)
+    milli = int(cpu_milli)
+    count = -(-milli // 1000)
+    progress = Path(folder) / os.environ[variable]
+    children = 0
+    for _ in range(count - 1):
+        if os.fork() == 0:
+            work(float(work_seconds) / count, milli / count / 1000, None)
+            os._exit(0)
+        children += 1
+    work(float(work_seconds) / count, milli / count / 1000, progress)
+    for _ in range(children):
+        os.wait()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
