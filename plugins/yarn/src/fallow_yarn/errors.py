@@ -3,10 +3,14 @@
 ::
 
     YarnError
-    ├── UnreachableError            no connection: refused, no route, name not found
+    ├── UnreachableError            no connection, such as for want of a route
+    │   ├── UnknownHostError        the name of the host cannot be resolved
+    │   ├── RefusedError            the host is up, and nothing listens at the port
+    │   ├── SilentHostError         nothing came back: the host is down, or a filter drops what is sent
     │   └── ConnectionLostError     there was one, and it ended before the answer was complete
-    ├── DeadlineError               no answer in the time the caller gave
-    ├── ProtocolError               what answers there does not speak the protocol, or says something impossible
+    ├── DeadlineError               connected, and no answer in the time the caller gave
+    ├── ProtocolError               what answers there says something impossible
+    │   └── WrongPortError          it speaks another protocol
     └── RemoteError                 the ResourceManager answered, and refused
         ├── StandbyError            it is not the active one (or has only just started)
         ├── AccessDeniedError       the user may not do this
@@ -34,6 +38,18 @@ class UnreachableError(YarnError):
     """No connection could be made."""
 
 
+class UnknownHostError(UnreachableError):
+    """The host's name cannot be resolved."""
+
+
+class RefusedError(UnreachableError):
+    """The host refused the connection: nothing listens at the port."""
+
+
+class SilentHostError(UnreachableError):
+    """The attempt to connect got no answer in its time."""
+
+
 class ConnectionLostError(UnreachableError):
     """The other side ended the connection before its answer was complete."""
 
@@ -43,7 +59,11 @@ class DeadlineError(YarnError):
 
 
 class ProtocolError(YarnError):
-    """The other side sent what no ResourceManager sends there: wrong port, garbage, a truncated or oversized frame."""
+    """The other side sent what no ResourceManager sends there: garbage, a truncated or oversized frame."""
+
+
+class WrongPortError(ProtocolError):
+    """What listens there speaks another protocol, from its first bytes on: HTTP, TLS, Hadoop IPC, or an unknown one."""
 
 
 class RemoteError(YarnError):

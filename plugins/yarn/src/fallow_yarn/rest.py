@@ -13,6 +13,7 @@ from fallow_yarn.errors import (
     ProtocolError,
     RemoteError,
     StandbyError,
+    WrongPortError,
     YarnError,
 )
 from fallow_yarn.ipc.deadline import Deadline
@@ -54,6 +55,10 @@ class Web:
 
     def page(self, path: str, deadline: Deadline) -> bytes:
         """The body of a page that was found."""
+        return self.dated_page(path, deadline)[0]
+
+    def dated_page(self, path: str, deadline: Deadline) -> tuple[bytes, str]:
+        """The body of a page that was found, and the server's own time (its `Date` header; empty if it has none)."""
         channel = Channel.connect(self.endpoint, deadline)
         try:
             channel.send(self._request(path), deadline)
@@ -62,13 +67,15 @@ class Web:
             body = bytearray()
             while chunk := response.read(CHUNK_BYTES):
                 body += chunk
+        except http.client.BadStatusLine as error:
+            raise self._foreign(path, error) from None
         except (http.client.HTTPException, ValueError) as error:
             raise ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}")) from None
         finally:
             channel.close()
         if response.status != http.client.OK:
             raise self._refusal(path, response, bytes(body))
-        return bytes(body)
+        return bytes(body), response.headers.get("Date", "")
 
     def _request(self, path: str) -> bytes:
         query = f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
@@ -91,13 +98,21 @@ class Web:
             target = first_line(response.headers.get("Location", "nowhere"))
             return ProtocolError(self._explain(path, f"it redirects to {target}, which is not followed"))
         if "Hadoop IPC port" in detail:
-            return ProtocolError(self._explain(path, "this is a Hadoop IPC port"))
+            return WrongPortError(self._explain(path, "this is a Hadoop IPC port"))
         message = self._explain(path, said)
         if status == http.client.UNAUTHORIZED:
             return AuthenticationRefusedError(message, kind=kind, detail=detail)
         if status == http.client.FORBIDDEN:
             return AccessDeniedError(message, kind=kind, detail=detail)
         return RemoteError(message, kind=kind, detail=detail)
+
+    def _foreign(self, path: str, error: http.client.BadStatusLine) -> ProtocolError:
+        """What a first line that is not HTTP's means; an empty one is the end of the connection."""
+        if isinstance(error, http.client.RemoteDisconnected):
+            return ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
+        if error.line.startswith("\x15\x03"):
+            return WrongPortError(self._explain(path, "this is a TLS port: it answered with a TLS alert"))
+        return WrongPortError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
 
     def _explain(self, path: str, seen: str) -> str:
         expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"

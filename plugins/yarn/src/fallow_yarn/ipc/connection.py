@@ -87,7 +87,7 @@ class Connection:
         except ProtocolError as error:
             self.close()
             expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
-            raise ProtocolError(f"{self.endpoint}: {error}; {expected}", maybe_sent=sent) from None
+            raise type(error)(f"{self.endpoint}: {error}; {expected}", maybe_sent=sent) from None
         except BaseException as error:
             self.close()
             if isinstance(error, YarnError):

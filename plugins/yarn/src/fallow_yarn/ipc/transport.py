@@ -3,7 +3,15 @@
 import socket
 from typing import Final, Self
 
-from fallow_yarn.errors import ConnectionLostError, DeadlineError, ProtocolError, UnreachableError
+from fallow_yarn.errors import (
+    ConnectionLostError,
+    DeadlineError,
+    ProtocolError,
+    RefusedError,
+    SilentHostError,
+    UnknownHostError,
+    UnreachableError,
+)
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 
@@ -27,7 +35,7 @@ class Channel:
         try:
             found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
         except (OSError, ValueError) as error:
-            raise UnreachableError(f"{endpoint}: the name {endpoint.host!r} cannot be resolved: {error}") from None
+            raise UnknownHostError(f"{endpoint}: the name {endpoint.host!r} cannot be resolved: {error}") from None
         failure: OSError | None = None
         for position, (family, kind, protocol, _, address) in enumerate(found):
             left = deadline.left_seconds()
@@ -47,10 +55,11 @@ class Channel:
                 raise
             return cls(endpoint, candidate)
         if failure is None or isinstance(failure, TimeoutError):
-            raise UnreachableError(
+            raise SilentHostError(
                 f"{endpoint}: no connection in the time given; is the host up, and no filter between?"
             )
-        raise UnreachableError(
+        kind = RefusedError if isinstance(failure, ConnectionRefusedError) else UnreachableError
+        raise kind(
             f"{endpoint}: no connection: {failure.strerror or failure}; expected {endpoint.purpose} there"
             f" ({endpoint.hadoop_key}): is it running, and is it active?"
         )

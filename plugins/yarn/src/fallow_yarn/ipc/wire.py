@@ -9,7 +9,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from fallow_yarn.errors import ProtocolError
+from fallow_yarn.errors import ProtocolError, WrongPortError
 from fallow_yarn.ipc.protos.rpc_pb2 import (
     RPC_PROTOCOL_BUFFER,
     CallHeader,
@@ -63,15 +63,15 @@ def call_frame(call_id: int, client_id: bytes, protocol: str, method: str, argum
 
 
 def frame_bytes(prefix: bytes) -> int:
-    """The length of the frame that follows these four bytes; ProtocolError if no Hadoop server sends such a prefix."""
+    """The length of the frame that follows these four bytes; WrongPortError if no Hadoop server sends such a prefix."""
     if prefix == b"HTTP":
-        raise ProtocolError("this is a web port: it answered with HTTP")
+        raise WrongPortError("this is a web port: it answered with HTTP")
     if prefix[:2] == b"\x15\x03":
-        raise ProtocolError("this is a TLS port: it answered with a TLS alert")
+        raise WrongPortError("this is a TLS port: it answered with a TLS alert")
     count = int.from_bytes(prefix, "big", signed=True)
     if not 0 < count <= MAX_FRAME_BYTES:
         said = f"{prefix.hex(' ')} ({prefix!r})"
-        raise ProtocolError(f"the answer does not begin with a length of 1 to {MAX_FRAME_BYTES} bytes but with {said}")
+        raise WrongPortError(f"the answer does not begin with a length of 1 to {MAX_FRAME_BYTES} bytes but with {said}")
     return count
 
 

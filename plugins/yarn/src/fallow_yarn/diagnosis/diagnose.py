@@ -1,0 +1,103 @@
+"""Asks everything that a diagnosis needs, each source once, and hands it to those who judge it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
+
+from fallow_hookspecs import Finding, Node
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.diagnosis import manager as manager_findings
+from fallow_yarn.diagnosis import reach, sizes
+from fallow_yarn.diagnosis.node_manager import node_manager
+from fallow_yarn.diagnosis.outside import OUTSIDE, Outside
+from fallow_yarn.diagnosis.registered import processes, registered
+from fallow_yarn.diagnosis.scheduler import scheduler
+from fallow_yarn.errors import DeadlineError, SilentHostError, StandbyError, UnknownHostError, YarnError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.report import floor_of, live
+from fallow_yarn.rm.client import Facts, Reading, ResourceManager
+from fallow_yarn.rm.size import Size
+
+_T = TypeVar("_T")
+
+Own = Callable[[Node, Mapping[str, object]], list[str]]
+"""The ids of the NodeManagers of a node, among those the ResourceManager lists."""
+
+HOPELESS = (UnknownHostError, SilentHostError, DeadlineError)
+"""Errors after which the other ports of the same host are not worth their time."""
+
+
+def diagnose(
+    manager: ResourceManager,
+    spec: YarnSpec,
+    own: Own,
+    nodes: tuple[Node, ...],
+    deadline: Deadline,
+    outside: Outside = OUTSIDE,
+) -> tuple[Finding, ...]:
+    """All findings; of a ResourceManager that does not answer, why, port by port. Raises nothing."""
+    facts = _tried(lambda: manager.facts(deadline))
+    if isinstance(facts, StandbyError):
+        return (reach.failed("ResourceManager", "web", facts),)
+    if isinstance(facts, HOPELESS):
+        return (reach.failed("ResourceManager", "web", facts),)
+    rights = _tried(lambda: manager.check_rights(deadline))
+    refused = rights if isinstance(rights, YarnError) else None
+    if isinstance(facts, YarnError):
+        listed = _tried(lambda: manager.nodes(deadline))
+        answers = {"web": facts, "client": listed, "admin": refused}
+        return tuple(manager_findings.ports({p: error for p, error in answers.items() if isinstance(error, YarnError)}))
+    page = outside.manager_page(spec, deadline)
+    reading = _tried(lambda: manager.read(deadline))
+    identity = facts.identity
+    findings = [
+        manager_findings.state(identity, spec),
+        manager_findings.release(identity),
+        manager_findings.clock(page),
+    ]
+    findings += manager_findings.rights(refused, page, identity, spec)
+    if isinstance(reading, YarnError):
+        if identity.active:  # a standby has no client port
+            findings += manager_findings.mixed_up(reading, refused)
+            findings.append(reach.failed("client port", "client", reading))
+        findings += scheduler(facts, page, 0)
+        return tuple(findings)
+    findings += scheduler(facts, page, len(reading.nodes))
+    mine = {node.name: own(node, reading.nodes) for node in nodes}
+    largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids})
+    findings += [] if largest is None else [largest]
+    for node in nodes:
+        findings += _node(node, mine[node.name], facts, reading, spec, deadline, outside)
+    return tuple(findings)
+
+
+def _node(
+    node: Node, ids: list[str], facts: Facts, reading: Reading, spec: YarnSpec, deadline: Deadline, outside: Outside
+) -> Iterator[Finding]:
+    """What there is to say of one host and its NodeManagers."""
+    found = live(ids, reading.nodes)
+    yield registered(node, ids, found, spec, reading.nodes, outside.processes(()) if not ids else ())
+    if not found:
+        return
+    floor, host = floor_of(facts), outside.host_size()
+    used = [reading.nodes[node_id].node.used for node_id in found]
+    total = Size(sum(size.memory_mb for size in used), sum(size.vcores for size in used))
+    lend = None if host is None else sizes.lendable(host, total, spec.vcore_milli)
+    if lend is None:
+        yield Finding(subject=f"room on {node.name}", ok=None, detail="this host's size cannot be read from /proc")
+    else:
+        yield sizes.room(node.name, len(found), floor, lend)
+    for node_id in found:
+        entry = reading.nodes[node_id]
+        page = outside.node_page(entry.node.http_address, spec.user, deadline)
+        yield sizes.current(entry, floor)
+        if lend is not None and page.settings.values:
+            yield sizes.configured(node_id, page.settings, floor, lend)
+        yield from node_manager(node_id, page, facts.identity, outside)
+    yield from processes(found, outside.processes(found))
+
+
+def _tried(ask: Callable[[], _T]) -> _T | YarnError:
+    try:
+        return ask()
+    except YarnError as error:
+        return error

@@ -1,0 +1,115 @@
+"""The ResourceManager itself: state, release, clock, and what this user may do. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from fallow_hookspecs import Finding
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.diagnosis import reach
+from fallow_yarn.diagnosis.outside import Page
+from fallow_yarn.errors import AccessDeniedError, NoSuchCallError, StandbyError, YarnError
+from fallow_yarn.rm.facts import Identity
+
+TRIED: Final = ((3, 2), (3, 5))
+"""The oldest and the newest release that this plugin is tested with."""
+
+MOST_APART_SECONDS: Final = 5.0
+ADMIN_ACL: Final = "yarn.admin.acl"
+
+
+def state(identity: Identity, spec: YarnSpec) -> Finding:
+    """Which one answers, and whether it is the active one."""
+    detail = f"{identity.version} at {spec.resource_manager.web_address} is {identity.ha_state or 'not told'}"
+    if identity.active:
+        return Finding(subject="ResourceManager", ok=True, detail=detail)
+    if identity.ha_state == "STANDBY":
+        advice = "name the active one in spec.resourceManager.host: yarn rmadmin -getAllServiceState shows which it is"
+        return Finding(subject="ResourceManager", ok=False, detail=f"{detail}: it takes no node sizes", advice=advice)
+    advice = "it is starting or stopping: ask again in a few seconds"
+    return Finding(subject="ResourceManager", ok=None, detail=detail, advice=advice)
+
+
+def release(identity: Identity) -> Finding:
+    """What its release does, and whether this plugin was tried with it."""
+    subject = "release of the ResourceManager"
+    if identity.release == (0, 0):
+        advice = "look whether spec.resourceManager.web is a ResourceManager's"
+        return Finding(subject=subject, ok=None, detail=f"{identity.version!r} is no release we know", advice=advice)
+    oldest, newest = TRIED
+    if not oldest <= identity.release <= newest:
+        span = f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"
+        advice = f"stay in the mode observe until it has been tried; tested are {span}"
+        return Finding(subject=subject, ok=None, detail=f"{identity.version}: not tested with it", advice=advice)
+    does = (
+        "it can take back what is above a size, and NodeManagers keep their sizes over its restarts"
+        if identity.takes_back
+        else "before 3.3 it ends nothing (takeBack has no effect), and its restarts bring the configured sizes back"
+    )
+    return Finding(subject=subject, ok=True, detail=f"{identity.version}: {does}")
+
+
+def clock(page: Page) -> Finding:
+    """How far its clock and this host's are apart."""
+    subject = "clocks"
+    apart = page.ahead_seconds
+    if apart is None:
+        return Finding(subject=subject, ok=None, detail=f"not compared: {page.problem or 'it tells no time'}")
+    if abs(apart) <= MOST_APART_SECONDS:
+        return Finding(subject=subject, ok=True, detail="this host and the ResourceManager agree")
+    way = "ahead of" if apart > 0 else "behind"
+    return Finding(
+        subject=subject,
+        ok=False,
+        detail=f"the ResourceManager's is {abs(apart):.0f} s {way} this host's: times of events cannot be compared,"
+        " and Kerberos refuses from 300 s on",
+        advice="keep both by NTP (timedatectl, chronyc tracking)",
+    )
+
+
+def rights(error: YarnError | None, page: Page, identity: Identity, spec: YarnSpec) -> Iterator[Finding]:
+    """Whether the user may change sizes, and who else may. `error`: of the harmless call that proves it."""
+    subject = "admin rights"
+    acl = page.settings.text(ADMIN_ACL)
+    if isinstance(error, AccessDeniedError):
+        advice = (
+            f"add {spec.user!r} to {ADMIN_ACL} in the ResourceManager's yarn-site.xml and run yarn rmadmin"
+            " -refreshAdminAcls, or set spec.user to one who is in it"
+        )
+        shown = "" if acl is None else f"; {ADMIN_ACL} is {acl!r}"
+        yield Finding(subject=subject, ok=False, detail=f"{error}{shown}", advice=advice)
+    elif isinstance(error, StandbyError):
+        yield Finding(subject=subject, ok=None, detail="to be seen once it is active")
+    elif error is not None:
+        yield reach.failed(subject, "admin", error)
+    else:
+        others = ", as may everyone who reaches the port" if acl == "*" else ""
+        yield Finding(subject=subject, ok=True, detail=f"user {spec.user!r} may change node sizes{others}")
+    if identity.takes_back and acl not in (None, "*"):
+        yield Finding(
+            subject="sizes by REST",
+            ok=None,
+            detail=f"POST /ws/v1/cluster/nodes/ID/resource heeds no {ADMIN_ACL}: its web port lets others set sizes",
+            advice="let only hosts and users you trust reach the web port",
+        )
+
+
+def ports(errors: Mapping[str, YarnError]) -> Iterator[Finding]:
+    """The ports that could not be used."""
+    if reach.are_all_away(errors):
+        advice = "start it, or correct spec.resourceManager.host; its address may also be bound to another interface"
+        yield Finding(subject="ResourceManager", ok=False, detail=f"it does not run: {errors['web']}", advice=advice)
+        return
+    yield from mixed_up(errors.get("client"), errors.get("admin"))
+    for port, error in errors.items():
+        yield reach.failed(f"{port} port", port, error)
+
+
+def mixed_up(client: YarnError | None, admin: YarnError | None) -> Iterator[Finding]:
+    """Whether each of the two ports knows no call of the protocol expected there: they may be each other's."""
+    if isinstance(client, NoSuchCallError) and isinstance(admin, NoSuchCallError):
+        yield Finding(
+            subject="ports",
+            ok=False,
+            detail="the client port and the admin port both serve another protocol, as if they were mixed up",
+            advice="exchange spec.resourceManager.client and spec.resourceManager.admin",
+        )

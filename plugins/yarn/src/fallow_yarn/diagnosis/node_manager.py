@@ -1,0 +1,151 @@
+"""The settings of one NodeManager that matter when its host is lent. Pure, but for the ways to look at the disks."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from fallow_hookspecs import Finding
+from fallow_yarn.diagnosis.outside import Outside, Page
+from fallow_yarn.diagnosis.settings import Settings
+from fallow_yarn.rm.facts import Identity
+from fallow_yarn.shapes import text
+
+DISK_LIMIT: Final = "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage"
+DISK_CHECKS: Final = "yarn.nodemanager.disk-health-checker.enable"
+LOCAL_DIRS: Final = "yarn.nodemanager.local-dirs"
+LOG_DIRS: Final = "yarn.nodemanager.log-dirs"
+CLOSE_TO_LIMIT_PERCENT: Final = 5.0
+SIGKILL_DELAY: Final = "yarn.nodemanager.sleep-delay-before-sigkill.ms"
+GRACE_MS: Final = 30_000
+"""The grace that Fallow gives a task where its configuration does not say another one."""
+
+EXECUTOR: Final = "yarn.nodemanager.container-executor.class"
+LINUX_EXECUTOR: Final = "LinuxContainerExecutor"
+LCE: Final = "yarn.nodemanager.linux-container-executor"
+HANDLER: Final = f"{LCE}.resources-handler.class"
+HIERARCHY: Final = f"{LCE}.cgroups.hierarchy"
+CGROUP_SWITCHES: Final = ("yarn.nodemanager.resource.cpu.enabled", "yarn.nodemanager.resource.memory.enabled")
+ADDRESS: Final = "yarn.nodemanager.address"
+
+
+def node_manager(node_id: str, page: Page, manager: Identity, outside: Outside) -> Iterator[Finding]:
+    """All findings about one; a single one if its settings cannot be read."""
+    yield _release(node_id, page, manager)
+    if not page.settings.values:
+        yield Finding(
+            subject=f"settings of {node_id}",
+            ok=None,
+            detail=f"disk limits, the delay before SIGKILL and the executor are not known: {page.problem}",
+            advice="let this host read the NodeManager's web page /conf as spec.user",
+        )
+        return
+    yield _address(node_id, page.settings)
+    yield _disks(node_id, page.settings, outside.disk_used_percent)
+    yield _delay(node_id, page.settings)
+    yield _executor(node_id, page.settings, outside.has_cgroup)
+
+
+def _release(node_id: str, page: Page, manager: Identity) -> Finding:
+    subject = f"release of {node_id}"
+    version = text(page.info.get("nodeManagerVersion"))
+    if not version:
+        return Finding(subject=subject, ok=None, detail=f"not known: {page.problem or 'it does not tell'}")
+    own = Identity(version=version, active=True, ha_state="", started_on=None)
+    if own.release == (0, 0):
+        return Finding(subject=subject, ok=None, detail=f"{version!r} is no release we know")
+    other = "" if own.release == manager.release else f", the ResourceManager has {manager.version}"
+    does = "" if own.takes_back else ": before 3.3 it is not told its size, and registers with the configured one"
+    return Finding(subject=subject, ok=True, detail=f"{version}{other}{does}")
+
+
+def _address(node_id: str, settings: Settings) -> Finding:
+    subject = f"port of {node_id}"
+    value = settings.text(ADDRESS)
+    if value is None:
+        return Finding(subject=subject, ok=None, detail=f"{ADDRESS} is not shown")
+    if not value.endswith(":0"):
+        return Finding(subject=subject, ok=True, detail="fixed: it keeps its id when it is started again")
+    return Finding(
+        subject=subject,
+        ok=False,
+        detail=f"{ADDRESS} is {value}: each start is a new node, and the old one counts for ten minutes more",
+        advice=f"give {ADDRESS} a fixed port, such as 45454",
+    )
+
+
+def _disks(node_id: str, settings: Settings, used_percent: Callable[[str], float | None]) -> Finding:
+    subject = f"disks of {node_id}"
+    limit, folders = settings.number(DISK_LIMIT), _folders(settings)
+    if settings.flag(DISK_CHECKS) is False:
+        return Finding(subject=subject, ok=True, detail="not checked by the NodeManager")
+    if limit is None:
+        return Finding(subject=subject, ok=None, detail=f"{DISK_LIMIT} is not shown")
+    used = {folder: percent for folder in folders if (percent := used_percent(folder)) is not None}
+    if not used or len(used) < len(folders):
+        unseen = ", ".join(folder for folder in folders if folder not in used) or "its folders"
+        detail = f"the limit is {limit:g} % full; how full they are is not known: {unseen}"
+        return Finding(subject=subject, ok=None, detail=detail, advice="run Fallow where it can see these folders")
+    folder, percent = max(used.items(), key=lambda entry: entry[1])
+    if percent <= limit - CLOSE_TO_LIMIT_PERCENT or limit >= 100:
+        return Finding(
+            subject=subject, ok=True, detail=f"the fullest is {percent:.0f} % full, the limit is {limit:g} %"
+        )
+    state = "above" if percent > limit else "close to"
+    return Finding(
+        subject=subject,
+        ok=False,
+        detail=f"{folder} is {percent:.0f} % full, {state} the limit of {limit:g} %: above it the NodeManager is"
+        " UNHEALTHY, gets no containers, and those it has may be lost",
+        advice=f"free space there, or raise {DISK_LIMIT} in its yarn-site.xml",
+    )
+
+
+def _delay(node_id: str, settings: Settings) -> Finding:
+    subject = f"delay before SIGKILL of {node_id}"
+    delay_ms = settings.number(SIGKILL_DELAY)
+    if delay_ms is None:
+        return Finding(subject=subject, ok=None, detail=f"{SIGKILL_DELAY} is not shown")
+    if delay_ms >= GRACE_MS:
+        return Finding(subject=subject, ok=True, detail=f"{delay_ms:g} ms")
+    return Finding(
+        subject=subject,
+        ok=False,
+        detail=f"{delay_ms:g} ms: when a container's first process has ended, the NodeManager kills the rest of it"
+        f" so soon, and not after the grace that Fallow gives ({GRACE_MS} ms by default)",
+        advice=f"set {SIGKILL_DELAY} to the grace in its yarn-site.xml, and restart it",
+    )
+
+
+def _executor(node_id: str, settings: Settings, has_cgroup: Callable[[str], bool]) -> Finding:
+    subject = f"executor of {node_id}"
+    name = settings.class_name(EXECUTOR)
+    if name is None:
+        return Finding(subject=subject, ok=None, detail=f"{EXECUTOR} is not shown")
+    if name != LINUX_EXECUTOR:
+        known = name == "DefaultContainerExecutor"
+        detail = f"{name}: it makes no cgroups" if known else f"{name}: not one we know"
+        return Finding(subject=subject, ok=True if known else None, detail=detail)
+    handler = settings.class_name(HANDLER) or ""
+    switches = [settings.flag(key) for key in CGROUP_SWITCHES]
+    if not (handler.startswith("Cgroups") or True in switches):
+        return Finding(subject=subject, ok=True, detail=f"{name}, without cgroups")
+    hierarchy = settings.text(HIERARCHY)
+    if hierarchy is None:
+        return Finding(subject=subject, ok=None, detail=f"{name}, with cgroups; {HIERARCHY} is not shown")
+    if has_cgroup(hierarchy):
+        detail = f"{name}: containers are in cgroups below {hierarchy}, and stay there"
+        return Finding(subject=subject, ok=True, detail=detail)
+    return Finding(
+        subject=subject,
+        ok=False,
+        detail=f"{name}, with cgroups below {hierarchy}, which is not in this host's tree: containers fail to start, or"
+        " Fallow does not see the host's cgroups",
+        advice=f"make that folder for the NodeManager's user, or correct {HIERARCHY}; in a container mount the host's"
+        " /sys/fs/cgroup",
+    )
+
+
+def _folders(settings: Settings) -> list[str]:
+    """The folders for containers and logs as paths; a kind of disk in brackets may stand before each."""
+    words = ",".join(settings.text(key) or "" for key in (LOCAL_DIRS, LOG_DIRS)).split(",")
+    paths = (word.strip().rpartition("]")[2].removeprefix("file://") for word in words)
+    return sorted({path for path in paths if path.startswith("/")})

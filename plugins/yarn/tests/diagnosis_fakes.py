@@ -1,0 +1,124 @@
+"""What a diagnosis looks at, as a test wants it to be."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
+
+from fallow_hookspecs import Daemon, Finding, Node, Process
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.diagnosis import diagnose
+from fallow_yarn.diagnosis.outside import HostSize, Outside, Page
+from fallow_yarn.diagnosis.settings import Settings
+from fallow_yarn.errors import YarnError
+from fallow_yarn.identity import is_loopback, own_ids
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.rm.client import Facts, Reading
+from fallow_yarn.rm.facts import Identity
+from fallow_yarn.rm.size import Size
+
+EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
+HOST_SIZE = HostSize(cpus=8, memory_bytes=32 * GIB, available_bytes=20 * GIB)
+CONF = Settings({"some.key": "some value"})
+LARGEST = entry("big:1", capability=Size(99_000, 99), in_force=Size(99_000, 99))
+
+Found = dict[str, Finding]
+
+
+class Manager(FakeManager):
+    """One whose facts and whose reading can fail alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading_now = reading(entry(http_address="worker-1:8042"), LARGEST)
+        self.facts_failure: YarnError | None = None
+        self.read_failure: YarnError | None = None
+
+    def facts(self, deadline: Deadline) -> Facts:
+        if self.facts_failure is not None:
+            raise self.facts_failure
+        return super().facts(deadline)
+
+    def read(self, deadline: Deadline) -> Reading:
+        if self.read_failure is not None:
+            raise self.read_failure
+        return super().read(deadline)
+
+
+def inactive_in(state: str) -> Facts:
+    """A ResourceManager that is in another state than the active one."""
+    return Facts(identity=Identity(version="3.5.0", active=False, ha_state=state, started_on=None), setup=None)
+
+
+def manager_page(ahead: float | None = 0.0, **settings: str) -> Page:
+    """The ResourceManager's page, with its defaults and these settings."""
+    return Page(settings=Settings({"yarn.admin.acl": "*"} | settings), ahead_seconds=ahead)
+
+
+def node_page(version: str = "3.5.0", **settings: str) -> Page:
+    """The page of a NodeManager with nothing to mend, but for these settings."""
+    fine = {
+        "yarn.nodemanager.address": "${yarn.nodemanager.hostname}:45454",
+        "yarn.nodemanager.hostname": "worker-1",
+        "yarn.nodemanager.resource.memory-mb": "256",
+        "yarn.nodemanager.resource.cpu-vcores": "1",
+        "yarn.nodemanager.container-executor.class": EXECUTORS + "DefaultContainerExecutor",
+        "yarn.nodemanager.sleep-delay-before-sigkill.ms": "30000",
+        "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "90.0",
+        "yarn.nodemanager.disk-health-checker.enable": "true",
+        "yarn.nodemanager.local-dirs": "[SSD]file:///data/local",
+        "yarn.nodemanager.log-dirs": "/data/logs",
+    }
+    return Page(settings=Settings(fine | settings), ahead_seconds=0.0, info={"nodeManagerVersion": version})
+
+
+@dataclass
+class Fakes:
+    """A ResourceManager and a host; `asked` are the pages in the order in which they were read."""
+
+    manager: Manager = field(default_factory=Manager)
+    manager_page: Page = field(default_factory=manager_page)
+    node_page: Page = field(default_factory=node_page)
+    host: HostSize | None = HOST_SIZE
+    disk: float | None = 50.0
+    cgroups: tuple[str, ...] = ()
+    running: list[str | None] = field(default_factory=lambda: [NODE_ID])
+    asked: list[str] = field(default_factory=list)
+
+    def findings(self, node: Node = HOST, **settings: object) -> Found:
+        """All findings by their subjects, each of which is there once; what is wrong has advice."""
+        wanted = spec(**settings)
+
+        def own(node: Node, ids: Collection[str]) -> list[str]:
+            local = is_loopback(wanted.resource_manager.host)
+            return own_ids(ids, node.addresses, wanted.node_managers, local)
+
+        found = diagnose(self.manager, wanted, own, (node,), Deadline.after(5), self._outside())
+        by_subject = {finding.subject: finding for finding in found}
+        assert len(by_subject) == len(found)
+        assert all(finding.advice for finding in found if finding.ok is False)
+        return by_subject
+
+    def _outside(self) -> Outside:
+        return Outside(
+            manager_page=self._manager_page,
+            node_page=self._node_page,
+            host_size=lambda: self.host,
+            disk_used_percent=lambda _: self.disk,
+            has_cgroup=self.cgroups.__contains__,
+            processes=self._processes,
+        )
+
+    def _manager_page(self, _spec: YarnSpec, _deadline: Deadline) -> Page:
+        self.asked.append("manager")
+        return self.manager_page
+
+    def _node_page(self, address: str, _user: str, _deadline: Deadline) -> Page:
+        self.asked.append(address)
+        return self.node_page
+
+    def _processes(self, ids: Collection[str]) -> tuple[Daemon, ...]:
+        process = Process(1, 1)
+        if not ids:
+            return tuple(Daemon(process=process) for _ in self.running)
+        return tuple(Daemon(process=process, framework_node=node) for node in self.running if node in {*ids, None})
