@@ -325,7 +325,7 @@ def test_a_task_ends_while_the_node_manager_is_stopped_and_all_goes_on_when_it_i
             with pressure(mark):
                 wait_for(lambda: hogs.told_to_end() == {hogs.youngest}, SECONDS, "the signal")
                 wait_for(lambda: list(incomplete(fallow)) == ["yarn/real"], SECONDS, "an incomplete list")
-            assert len(tasks(fallow)) == 5
+            wait_for(lambda: len(tasks(fallow)) == 5, SECONDS, "a list without the task")
             assert hogs.exits() == {}
         finally:
             nm.process.send_signal(signal.SIGCONT)
