@@ -22,8 +22,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def found(settings: Config) -> dict[tuple[str, str], Finding]:
-    """All findings by what they are about and their subject."""
-    return {(about, finding.subject): finding for about, finding in findings(settings, NODE)}
+    """All findings by what they are about and their subject; what is wrong has advice."""
+    result = {(about, finding.subject): finding for about, finding in findings(settings, NODE)}
+    assert all(finding.advice for finding in result.values() if finding.ok is False)
+    return result
 
 
 class Diagnosed(Framework):
@@ -83,7 +85,7 @@ def test_a_plugin_that_hangs_is_a_finding_and_delays_no_other(folder: Path, monk
 
 
 def test_a_broken_instance_is_still_diagnosed(folder: Path) -> None:
-    instance = Diagnosed(lambda: [Finding(subject="reached", ok=False, detail="no such user")])
+    instance = Diagnosed(lambda: [Finding(subject="reached", ok=False, detail="no such user", advice="add it")])
     instance.reports_fail = Broken("no such user")
     assert found(config(folder, {"etl": instance}))["alpha/etl", "reached"].detail == "no such user"
 
@@ -117,6 +119,7 @@ def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Pat
     settings = config(folder, {})
     finding = found(settings)["host", "running Fallow"]
     assert (finding.ok, finding.detail) == (None, f"no Fallow is running: nobody serves {settings.control_socket}")
+    assert "fallow run" in finding.advice
     fallow = standalone(settings)
     with serving(fallow):
         finding = found(settings)["host", "running Fallow"]

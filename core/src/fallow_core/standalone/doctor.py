@@ -46,7 +46,8 @@ def findings(
     for name, build in builds.items():
         outcome = _waited(build, clock)
         if isinstance(outcome, Failure):
-            yield name, Finding(subject="plugin", ok=False, detail=outcome.reason)
+            advice = "check the spec of this cluster's file, and that the plugin and what it needs are installed"
+            yield name, Finding(subject="plugin", ok=False, detail=outcome.reason, advice=advice)
         else:
             instances[name] = outcome
     calls = {name: instance.start_diagnose((node,), DIAGNOSE_SECONDS) for name, instance in instances.items()}
@@ -54,7 +55,8 @@ def findings(
         assert call is not None  # the lane is new
         found = _waited(call, clock)
         if isinstance(found, Failure):
-            yield name, Finding(subject="plugin", ok=False, detail=found.reason)
+            advice = "ask again; if it is so every time, the framework is too slow to answer, or the plugin has a fault"
+            yield name, Finding(subject="plugin", ok=False, detail=found.reason, advice=advice)
         else:
             yield from ((name, finding) for finding in found)
     for instance in instances.values():
@@ -102,5 +104,6 @@ def _running(socket: Path) -> Finding:
     try:
         mode = ask(socket, {"request": "status"})["mode"]
     except ControlError as error:
-        return Finding(subject=subject, ok=None, detail=str(error))
+        advice = "start it with fallow run, as the same user and on the same configuration"
+        return Finding(subject=subject, ok=None, detail=str(error), advice=advice)
     return Finding(subject=subject, ok=True, detail=f"publishing mode {mode}")

@@ -36,9 +36,7 @@ def diagnose(
 ) -> tuple[Finding, ...]:
     """All findings; of a ResourceManager that does not answer, why, port by port. Raises nothing."""
     facts = _tried(lambda: manager.facts(deadline))
-    if isinstance(facts, StandbyError):
-        return (reach.failed("ResourceManager", "web", facts),)
-    if isinstance(facts, HOPELESS):
+    if isinstance(facts, (StandbyError, *HOPELESS)):
         return (reach.failed("ResourceManager", "web", facts),)
     rights = _tried(lambda: manager.check_rights(deadline))
     refused = rights if isinstance(rights, YarnError) else None
