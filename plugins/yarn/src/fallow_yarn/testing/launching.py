@@ -1,0 +1,195 @@
+"""Starting and ending the process of a container, in the way of YARN's DefaultContainerExecutor.
+
+The NodeManager starts a launcher, a shell script named after the container, which stays in its session. The launcher
+starts the container in a session of its own and leaves its exit code in a file: so a NodeManager that is started again
+finds both what runs and what has ended.
+"""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import threading
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from fallow_yarn.testing.guard import MARK
+
+TERM_SECONDS: Final = 0.25
+"""From SIGTERM to SIGKILL: yarn.nodemanager.sleep-delay-before-sigkill.ms."""
+
+SPEC, PID, EXIT = "container.json", "pid", "exitcode"
+SIGNALLED: Final = 128
+KILLED_BY_MANAGER: Final = -106
+LOST_ON_RECOVERY: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A NodeManager's own: its name for the ResourceManager, the address of its pages, its folders, the mark."""
+
+    host: str
+    port: int
+    web_port: int
+    local: Path
+    logs: Path
+    mark: str
+
+    @property
+    def node_id(self) -> str:
+        """Its name."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What a container is: see `tracker`."""
+
+    id: str
+    application: str
+    user: str
+    memory_mb: int
+    vcores: int
+    command: str
+
+
+@dataclass(slots=True)
+class Launched:
+    """A container on this NodeManager. `ordered`: its end was ordered by the ResourceManager."""
+
+    spec: Spec
+    folder: Path
+    launcher: "subprocess.Popen[bytes] | None" = None
+    ordered: bool = False
+    told_at: float | None = None
+    _lost: bool = field(default=False)
+
+    @classmethod
+    def start(cls, spec: Spec, place: Place) -> Self:
+        """Start it."""
+        folder = _folder(spec, place)
+        logs = place.logs / spec.application / spec.id
+        folder.mkdir(parents=True)
+        logs.mkdir(parents=True)
+        (folder / SPEC).write_text(json.dumps(asdict(spec)))
+        quoted = {name: shlex.quote(str(folder / name)) for name in (PID, EXIT, "session.sh", "launch_container.sh")}
+        (folder / "launch_container.sh").write_text(f"{spec.command}\n")
+        # Files are renamed into place: nobody reads half a number.
+        (folder / "session.sh").write_text(
+            f"echo $$ >{quoted[PID]}.tmp\nmv -f {quoted[PID]}.tmp {quoted[PID]}\n"
+            f"exec setsid /bin/sh {quoted['launch_container.sh']}\n"
+        )
+        script = folder / "default_container_executor.sh"
+        script.write_text(
+            f"/bin/sh {quoted['session.sh']}\ncode=$?\n"
+            f"echo $code >{quoted[EXIT]}.tmp\nmv -f {quoted[EXIT]}.tmp {quoted[EXIT]}\nexit $code\n"
+        )
+        with (logs / "stdout").open("wb") as out, (logs / "stderr").open("wb") as err:
+            launcher = subprocess.Popen(  # noqa: S603 - what a container is for
+                ["/bin/sh", str(script)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                cwd=folder,
+                env=_environment(spec, place, folder, logs),
+            )
+        return cls(spec, folder, launcher)
+
+    @classmethod
+    def recover(cls, place: Place) -> list[Self]:
+        """Those that an earlier process of this NodeManager has started and nobody was told the end of."""
+        found = []
+        for file in sorted(place.local.glob(f"usercache/*/appcache/*/*/{SPEC}")):
+            container = cls(Spec(**json.loads(file.read_text())), file.parent)
+            container._lost = container.exit_code is None and not container._is_alive()
+            found.append(container)
+        return found
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended; None while it runs."""
+        if self.launcher is not None:
+            self.launcher.poll()  # else it would stay as a zombie
+        if self._lost:
+            return LOST_ON_RECOVERY
+        with suppress(OSError, ValueError):
+            return int((self.folder / EXIT).read_text())
+        return None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether its process is there."""
+        return self.pid is not None
+
+    @property
+    def pid(self) -> int | None:
+        """The leader of its session and process group; None before it is there."""
+        with suppress(OSError, ValueError):
+            return int((self.folder / PID).read_text())
+        return None
+
+    def end(self) -> None:
+        """SIGTERM, and after a while SIGKILL."""
+        if not self.ordered:
+            self.ordered = True
+            self.signal(signal.SIGTERM)
+            timer = threading.Timer(TERM_SECONDS, self.signal, (signal.SIGKILL,))
+            timer.daemon = True
+            timer.start()
+
+    def signal(self, number: int) -> None:
+        """A signal to its process group; nothing if it has no process (yet)."""
+        pid = self.pid
+        if pid is not None and self.exit_code is None:
+            with suppress(ProcessLookupError):
+                os.killpg(pid, number)
+
+    def forget(self) -> None:
+        """Its end was told: the next process of this NodeManager does not find it."""
+        (self.folder / SPEC).unlink(missing_ok=True)
+
+    @property
+    def diagnostics(self) -> str:
+        """What is said of its end."""
+        code = self.exit_code
+        if code is None or code == 0:
+            return ""
+        if self.ordered:
+            return f"Container killed by the ResourceManager. Exit code is {code}"
+        if code == SIGNALLED + signal.SIGKILL or code == SIGNALLED + signal.SIGTERM:
+            return f"Container killed on request. Exit code is {code}"
+        return f"Exception from container-launch. Exit code: {code}"
+
+    def _is_alive(self) -> bool:
+        if (pid := self.pid) is None:
+            return False
+        with suppress(OSError):
+            return f"CONTAINER_ID={self.spec.id}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return False
+
+
+def _folder(spec: Spec, place: Place) -> Path:
+    return place.local / "usercache" / spec.user / "appcache" / spec.application / spec.id
+
+
+def _environment(spec: Spec, place: Place, folder: Path, logs: Path) -> dict[str, str]:
+    """A new one, as a NodeManager gives it."""
+    users = place.local / "usercache" / spec.user
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "CONTAINER_ID": spec.id,
+        "NM_HOST": place.host,
+        "NM_PORT": f"{place.port}",
+        "NM_HTTP_PORT": f"{place.web_port}",
+        "LOCAL_DIRS": f"{users}/appcache/{spec.application}",
+        "LOCAL_USER_DIRS": f"{users}/",
+        "LOG_DIRS": f"{logs}",
+        "USER": spec.user,
+        "LOGNAME": spec.user,
+        "HOME": "/home/",
+        "PWD": f"{folder}",
+        MARK: place.mark,
+    }

@@ -1,0 +1,131 @@
+"""One node as an active ResourceManager has it, and what it and its NodeManager tell each other. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fallow_yarn.rm.size import Size
+from fallow_yarn.testing.application import Container
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A container at its NodeManager. `exit_code` is None while it runs."""
+
+    container: str
+    exit_code: int | None = None
+    diagnostics: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What a NodeManager says of itself. `web` is the address of its pages, `health_ms` when it looked at its disks."""
+
+    node_id: str
+    web: str
+    size: Size
+    health_ms: int
+    custom: Mapping[str, int] = field(default_factory=dict)
+    containers: Sequence[Status] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What a NodeManager is to do: start and end containers, signal some (the last by SIGKILL if true), forget ended
+    ones, and know its new size.
+    """
+
+    start: Sequence[Container]
+    end: Sequence[str]
+    signals: Sequence[tuple[str, bool]]
+    forget: Sequence[str]
+    size: Size | None
+
+
+class NodeState:
+    """A node. `capability` is the ResourceManager's size for it, `total` the one its scheduler works with.
+
+    `containers` are those that count as allocated, `ending` those of them (and strangers) that the NodeManager is told
+    to end with every heartbeat until it says that they have. `deadline` is the over-commit deadline once stored, which
+    never goes away.
+    """
+
+    def __init__(self, registration: Registration, now: float) -> None:
+        self.id = registration.node_id
+        self.web = registration.web
+        self.health_ms = registration.health_ms
+        self.state = "RUNNING"
+        self.capability = self.total = registration.size
+        self.custom = dict(registration.custom)
+        self.deadline: float | None = None
+        self.heard_at = now
+        self.absent_until = now
+        self.containers: dict[str, Container] = {}
+        self.ending: set[str] = set()
+        self.signals: list[tuple[str, bool]] = []
+        self._to_start: list[Container] = []
+        self._untold: Size | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its NodeManager counts as alive."""
+        return self.state == "RUNNING"
+
+    @property
+    def used(self) -> Size:
+        """What is allocated."""
+        sizes = [container.size for container in self.containers.values()]
+        return Size(sum(size.memory_mb for size in sizes), sum(size.vcores for size in sizes))
+
+    @property
+    def available(self) -> Size:
+        """What may still be allocated; negative where the node has shrunk below what it has given."""
+        used = self.used
+        return Size(self.total.memory_mb - used.memory_mb, self.total.vcores - used.vcores)
+
+    def is_in_table(self, now: float) -> bool:
+        """Whether the scheduler has it in its table."""
+        return self.is_running and now >= self.absent_until
+
+    def resize(self, size: Size, custom: Mapping[str, int]) -> None:
+        """The ResourceManager's own record; a further resource that is not named becomes 0."""
+        self.capability = self._untold = size
+        self.custom = {name: custom.get(name, 0) for name in self.custom}
+
+    def give(self, container: Container) -> None:
+        """A container is allocated here; the NodeManager is told with its next heartbeat."""
+        self.containers[container.id] = container
+        self._to_start.append(container)
+
+    def drop(self, container: Container) -> None:
+        """A container is not here any more."""
+        self.containers.pop(container.id, None)
+        self.ending.discard(container.id)
+
+    def victims(self) -> Iterator[Container]:
+        """All containers in the order in which they are taken back."""
+        newest = list(reversed(self.containers.values()))
+        yield from (container for container in newest if not container.is_master)
+        yield from (container for container in newest if container.is_master)
+
+    def come_back(self, registration: Registration, now: float) -> None:
+        """Its NodeManager has started again, with work."""
+        self.web, self.health_ms, self.heard_at = registration.web, registration.health_ms, now
+        self.custom = dict(registration.custom)
+        self._to_start.clear()
+
+    def forget(self) -> None:
+        """It is gone, with all that it had."""
+        self.containers, self.ending, self.signals, self._to_start = {}, set(), [], []
+        self.web = ""
+
+    def orders(self, confirmed: Sequence[str], *, tells_size: bool) -> Orders:
+        """The answer to a heartbeat."""
+        self.ending.difference_update(confirmed)
+        start = [container for container in self._to_start if container.id not in self.ending]
+        for container in self._to_start:
+            if container.id in self.ending:  # it ended before its NodeManager knew of it
+                self.drop(container)
+        size = self._untold if tells_size else None
+        answer = Orders(start=start, end=sorted(self.ending), signals=self.signals, forget=confirmed, size=size)
+        self.signals, self._to_start, self._untold = [], [], None
+        return answer
