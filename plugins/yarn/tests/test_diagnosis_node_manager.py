@@ -53,10 +53,15 @@ def test_settings_that_cannot_be_read_say_why_and_what_is_not_known(fakes: Fakes
     assert found.detail.endswith("worker-1:8042: no connection")
 
 
-def test_a_port_that_changes_with_each_start_is_told(fakes: Fakes) -> None:
-    found = finding(fakes, "port", **{"yarn.nodemanager.address": "${yarn.nodemanager.hostname}:0"})
-    assert found.ok is False
-    assert "is worker-1:0: each start is a new node" in found.detail
+@pytest.mark.parametrize(("spec", "ok"), [({}, None), ({"nodeManagers": [NODE_ID]}, False)])
+def test_a_port_that_changes_with_each_start_is_told_and_wrong_where_the_spec_has_the_id(
+    fakes: Fakes, spec: dict[str, object], ok: bool | None
+) -> None:
+    fakes.node_page = node_page(**{"yarn.nodemanager.address": "${yarn.nodemanager.hostname}:0"})
+    found = fakes.findings(**spec)[f"port of {NODE_ID}"]
+    assert found.ok is ok
+    assert "is worker-1:0: each start makes a new node" in found.detail
+    assert ("spec.nodeManagers" in found.detail) is bool(spec)
     assert "fixed port" in found.advice
 
 
@@ -83,8 +88,10 @@ def test_disks_close_to_the_limit_of_the_health_check_are_told(
     assert ok is not False or LIMIT in found.advice
 
 
-@pytest.mark.parametrize(("delay", "ok"), [("250", False), ("29999", False), ("30000", True)])
-def test_a_delay_before_sigkill_that_is_shorter_than_the_grace_is_told(fakes: Fakes, delay: str, ok: bool) -> None:
+@pytest.mark.parametrize(("delay", "ok"), [("250", None), ("29999", None), ("30000", True)])
+def test_a_delay_before_sigkill_that_is_shorter_than_the_grace_is_told(
+    fakes: Fakes, delay: str, ok: bool | None
+) -> None:
     found = finding(fakes, "delay before SIGKILL", **{DELAY: delay})
     assert found.ok is ok
     assert found.detail.startswith(f"{delay} ms")

@@ -90,7 +90,8 @@ def _node(
         yield sizes.current(entry, floor)
         if lend is not None and page.settings.values:
             yield sizes.configured(node_id, page.settings, floor, lend)
-        yield from node_manager(node_id, page, facts.identity, outside)
+        is_named = node_id in (spec.node_managers or ())
+        yield from node_manager(node_id, page, facts.identity, outside, is_named=is_named)
     yield from processes(found, outside.processes(found))
 
 

@@ -27,8 +27,8 @@ CGROUP_SWITCHES: Final = ("yarn.nodemanager.resource.cpu.enabled", "yarn.nodeman
 ADDRESS: Final = "yarn.nodemanager.address"
 
 
-def node_manager(node_id: str, page: Page, manager: Identity, outside: Outside) -> Iterator[Finding]:
-    """All findings about one; a single one if its settings cannot be read."""
+def node_manager(node_id: str, page: Page, manager: Identity, outside: Outside, *, is_named: bool) -> Iterator[Finding]:
+    """All findings about one; a single one if its settings cannot be read. `is_named`: in spec.nodeManagers."""
     yield _release(node_id, page, manager)
     if not page.settings.values:
         yield Finding(
@@ -38,7 +38,7 @@ def node_manager(node_id: str, page: Page, manager: Identity, outside: Outside) 
             advice="let this host read the NodeManager's web page /conf as spec.user",
         )
         return
-    yield _address(node_id, page.settings)
+    yield _address(node_id, page.settings, is_named=is_named)
     yield _disks(node_id, page.settings, outside.disk_used_percent)
     yield _delay(node_id, page.settings)
     yield _executor(node_id, page.settings, outside.has_cgroup)
@@ -57,7 +57,7 @@ def _release(node_id: str, page: Page, manager: Identity) -> Finding:
     return Finding(subject=subject, ok=True, detail=f"{version}{other}{does}")
 
 
-def _address(node_id: str, settings: Settings) -> Finding:
+def _address(node_id: str, settings: Settings, *, is_named: bool) -> Finding:
     subject = f"port of {node_id}"
     value = settings.text(ADDRESS)
     if value is None:
@@ -66,8 +66,9 @@ def _address(node_id: str, settings: Settings) -> Finding:
         return Finding(subject=subject, ok=True, detail="fixed: it keeps its id when it is started again")
     return Finding(
         subject=subject,
-        ok=False,
-        detail=f"{ADDRESS} is {value}: each start is a new node, and the old one counts for ten minutes more",
+        ok=False if is_named else None,
+        detail=f"{ADDRESS} is {value}: each start makes a new node, and the old one counts for ten minutes more"
+        + ("; spec.nodeManagers names the one of now" if is_named else ""),
         advice=f"give {ADDRESS} a fixed port, such as 45454",
     )
 
@@ -108,7 +109,7 @@ def _delay(node_id: str, settings: Settings) -> Finding:
         return Finding(subject=subject, ok=True, detail=f"{delay_ms:g} ms")
     return Finding(
         subject=subject,
-        ok=False,
+        ok=None,  # Hadoop's default is far shorter, and does no harm where no container has a second process
         detail=f"{delay_ms:g} ms: when a container's first process has ended, the NodeManager kills the rest of it"
         f" so soon, and not after the grace that Fallow gives ({GRACE_MS} ms by default)",
         advice=f"set {SIGKILL_DELAY} to the grace in its yarn-site.xml, and restart it",
