@@ -50,12 +50,12 @@ def inactive_in(state: str) -> Facts:
     return Facts(identity=Identity(version="3.5.0", active=False, ha_state=state, started_on=None), setup=None)
 
 
-def manager_page(ahead: float | None = 0.0, **settings: str) -> Page:
+def manager_page(ahead: float | None = 0.0, /, **settings: str) -> Page:
     """The ResourceManager's page, with its defaults and these settings."""
     return Page(settings=Settings({"yarn.admin.acl": "*"} | settings), ahead_seconds=ahead)
 
 
-def node_page(version: str = "3.5.0", **settings: str) -> Page:
+def node_page(version: str = "3.5.0", /, **settings: str) -> Page:
     """The page of a NodeManager with nothing to mend, but for these settings."""
     fine = {
         "yarn.nodemanager.address": "${yarn.nodemanager.hostname}:45454",
@@ -77,15 +77,15 @@ class Fakes:
     """A ResourceManager and a host; `asked` are the pages in the order in which they were read."""
 
     manager: Manager = field(default_factory=Manager)
-    manager_page: Page = field(default_factory=manager_page)
-    node_page: Page = field(default_factory=node_page)
+    manager_says: Page = field(default_factory=manager_page)
+    node_says: Page = field(default_factory=node_page)
     host: HostSize | None = HOST_SIZE
     disk: float | None = 50.0
     cgroups: tuple[str, ...] = ()
     running: list[str | None] = field(default_factory=lambda: [NODE_ID])
     asked: list[str] = field(default_factory=list)
 
-    def findings(self, node: Node = HOST, **settings: object) -> Found:
+    def findings(self, **settings: object) -> Found:
         """All findings by their subjects, each of which is there once; what is wrong has advice."""
         wanted = spec(**settings)
 
@@ -93,7 +93,7 @@ class Fakes:
             local = is_loopback(wanted.resource_manager.host)
             return own_ids(ids, node.addresses, wanted.node_managers, local)
 
-        found = diagnose(self.manager, wanted, own, (node,), Deadline.after(5), self._outside())
+        found = diagnose(self.manager, wanted, own, (HOST,), Deadline.after(5), self._outside())
         by_subject = {finding.subject: finding for finding in found}
         assert len(by_subject) == len(found)
         assert all(finding.advice for finding in found if finding.ok is False)
@@ -111,11 +111,11 @@ class Fakes:
 
     def _manager_page(self, _spec: YarnSpec, _deadline: Deadline) -> Page:
         self.asked.append("manager")
-        return self.manager_page
+        return self.manager_says
 
     def _node_page(self, address: str, _user: str, _deadline: Deadline) -> Page:
         self.asked.append(address)
-        return self.node_page
+        return self.node_says
 
     def _processes(self, ids: Collection[str]) -> tuple[Daemon, ...]:
         process = Process(1, 1)

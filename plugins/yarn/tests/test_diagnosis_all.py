@@ -32,7 +32,7 @@ def ok_of(found: Found) -> set[bool | None]:
 
 
 def test_where_all_is_well_every_finding_is_good_and_none_gives_advice(fakes: Fakes) -> None:
-    fakes.manager_page = manager_page(**{"yarn.scheduler.capacity.lazy-preemption-enabled": "false"})
+    fakes.manager_says = manager_page(**{"yarn.scheduler.capacity.lazy-preemption-enabled": "false"})
     found = fakes.findings()
     assert list(found) == [
         "ResourceManager",
@@ -138,7 +138,7 @@ def test_each_page_is_read_once_and_only_of_node_managers_here_that_are_not_gone
 
 
 def test_settings_that_cannot_be_read_are_unknown_and_never_fine(fakes: Fakes) -> None:
-    fakes.manager_page = fakes.node_page = Page(problem="/conf: HTTP 403")
+    fakes.manager_says = fakes.node_says = Page(problem="/conf: HTTP 403")
     found = fakes.findings()
     unknown = ("clocks", "lazy preemption", f"release of {NODE_ID}", f"settings of {NODE_ID}")
     assert {found[subject].ok for subject in unknown} == {None}
@@ -147,7 +147,7 @@ def test_settings_that_cannot_be_read_are_unknown_and_never_fine(fakes: Fakes) -
 
 
 def test_single_settings_that_are_not_shown_are_unknown_and_never_fine(fakes: Fakes) -> None:
-    fakes.node_page = Page(settings=CONF)
+    fakes.node_says = Page(settings=CONF)
     found = fakes.findings()
     subjects = ("release", "port", "disks", "delay before SIGKILL", "executor", "configured size")
     assert {found[f"{subject} of {NODE_ID}"].ok for subject in subjects} == {None}
@@ -161,8 +161,8 @@ def test_a_host_whose_size_cannot_be_read_is_unknown(fakes: Fakes) -> None:
 def test_no_finding_that_is_wrong_is_without_advice_and_none_is_told_twice(fakes: Fakes) -> None:
     fakes.manager.facts_now = facts("3.5.0", calculator=Calculator.DEFAULT, minimum=Size(90_000, 90), asynchronous=True)
     fakes.manager.rights_failure = AccessDeniedError("no")
-    fakes.manager_page = manager_page(ahead=900.0, **{"yarn.scheduler.capacity.lazy-preemption-enabled": "true"})
-    fakes.node_page = node_page(
+    fakes.manager_says = manager_page(900.0, **{"yarn.scheduler.capacity.lazy-preemption-enabled": "true"})
+    fakes.node_says = node_page(
         **{
             "yarn.nodemanager.address": "0.0.0.0:0",
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": "250",

@@ -50,7 +50,7 @@ def test_what_its_release_does_is_told(fakes: Fakes, version: str, ok: bool | No
 def test_clocks_that_are_apart_are_told_with_the_direction(
     fakes: Fakes, ahead: float | None, ok: bool | None, words: str
 ) -> None:
-    fakes.manager_page = manager_page(ahead)
+    fakes.manager_says = manager_page(ahead)
     found = fakes.findings()["clocks"]
     assert found.ok is ok
     assert words in found.detail
@@ -58,7 +58,7 @@ def test_clocks_that_are_apart_are_told_with_the_direction(
 
 def test_missing_rights_name_the_acl_its_value_and_the_user(fakes: Fakes) -> None:
     fakes.manager.rights_failure = AccessDeniedError("rm:8033: updateNodeResource refused")
-    fakes.manager_page = manager_page(**{"yarn.admin.acl": "root hadoop"})
+    fakes.manager_says = manager_page(**{"yarn.admin.acl": "root hadoop"})
     found = fakes.findings(user="fallow")["admin rights"]
     assert (found.ok, found.detail) == (False, "rm:8033: updateNodeResource refused; yarn.admin.acl is 'root hadoop'")
     assert "'fallow'" in found.advice
@@ -87,7 +87,7 @@ def test_rest_that_heeds_no_admin_list_is_told_where_there_is_a_list_and_the_cal
     fakes: Fakes, version: str, told: bool
 ) -> None:
     fakes.manager.facts_now = facts(version)
-    fakes.manager_page = manager_page(**{"yarn.admin.acl": "yarn"})
+    fakes.manager_says = manager_page(**{"yarn.admin.acl": "yarn"})
     found = fakes.findings()
     assert "everyone" not in found["admin rights"].detail
     assert ("sizes by REST" in found) is told

@@ -22,7 +22,7 @@ def fakes() -> Fakes:
 
 
 def finding(fakes: Fakes, subject: str, **settings: str) -> Finding:
-    fakes.node_page = node_page(**settings)
+    fakes.node_says = node_page(**settings)
     return fakes.findings()[f"{subject} of {NODE_ID}"]
 
 
@@ -40,13 +40,13 @@ def test_its_release_is_told_with_what_follows(
     fakes: Fakes, manager: str, version: str, ok: bool | None, detail: str
 ) -> None:
     fakes.manager.facts_now = facts(manager)
-    fakes.node_page = node_page(version)
+    fakes.node_says = node_page(version)
     found = fakes.findings()[f"release of {NODE_ID}"]
     assert (found.ok, found.detail) == (ok, detail)
 
 
 def test_settings_that_cannot_be_read_say_why_and_what_is_not_known(fakes: Fakes) -> None:
-    fakes.node_page = Page(problem="worker-1:8042: no connection")
+    fakes.node_says = Page(problem="worker-1:8042: no connection")
     found = fakes.findings()[f"settings of {NODE_ID}"]
     assert found.ok is None
     assert "disk limits" in found.detail
@@ -57,7 +57,7 @@ def test_settings_that_cannot_be_read_say_why_and_what_is_not_known(fakes: Fakes
 def test_a_port_that_changes_with_each_start_is_told_and_wrong_where_the_spec_has_the_id(
     fakes: Fakes, spec: dict[str, object], ok: bool | None
 ) -> None:
-    fakes.node_page = node_page(**{"yarn.nodemanager.address": "${yarn.nodemanager.hostname}:0"})
+    fakes.node_says = node_page(**{"yarn.nodemanager.address": "${yarn.nodemanager.hostname}:0"})
     found = fakes.findings(**spec)[f"port of {NODE_ID}"]
     assert found.ok is ok
     assert "is worker-1:0: each start makes a new node" in found.detail

@@ -29,7 +29,7 @@ def test_the_kind_of_scheduler_is_judged_by_what_is_proven_of_it(
     fakes: Fakes, kind: str, ok: bool | None, words: str
 ) -> None:
     fakes.manager.facts_now = facts(scheduler=kind, calculator=None)
-    fakes.manager_page = manager_page(**{"yarn.resourcemanager.scheduler.class": "org.example.MyScheduler"})
+    fakes.manager_says = manager_page(**{"yarn.resourcemanager.scheduler.class": "org.example.MyScheduler"})
     found = fakes.findings()["scheduler"]
     assert found.ok is ok
     assert words in found.detail
@@ -81,7 +81,7 @@ def test_a_calculator_that_does_not_show_by_its_limits_may_be_among_the_settings
     fakes: Fakes, name: str, ok: bool | None
 ) -> None:
     fakes.manager.facts_now = facts(calculator=None)
-    fakes.manager_page = manager_page(**{CALCULATOR: f"org.apache.hadoop.yarn.util.resource.{name}ResourceCalculator"})
+    fakes.manager_says = manager_page(**{CALCULATOR: f"org.apache.hadoop.yarn.util.resource.{name}ResourceCalculator"})
     assert fakes.findings()["resource calculator"].ok is ok
 
 
@@ -103,7 +103,7 @@ def test_asynchronous_scheduling_is_told_where_the_cluster_is_large(
 
 @pytest.mark.parametrize(("shown", "ok"), [({}, None), ({LAZY: "true"}, False), ({LAZY: "false"}, True)])
 def test_lazy_preemption_is_on_off_or_unknown(fakes: Fakes, shown: dict[str, str], ok: bool | None) -> None:
-    fakes.manager_page = manager_page(**shown)
+    fakes.manager_says = manager_page(**shown)
     found = fakes.findings()["lazy preemption"]
     assert found.ok is ok
     assert ok is True or LAZY in found.advice

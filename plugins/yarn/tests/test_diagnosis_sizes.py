@@ -86,7 +86,7 @@ def test_the_smallest_sizes_of_several_node_managers_add_up(fakes: Fakes) -> Non
 def test_a_node_manager_configured_far_above_what_can_be_lent_is_told(
     fakes: Fakes, settings: dict[str, str], ok: bool | None, words: str
 ) -> None:
-    fakes.node_page = node_page(**settings)
+    fakes.node_says = node_page(**settings)
     found = fakes.findings()[f"configured size of {NODE_ID}"]
     assert found.ok is ok
     assert words in found.detail
