@@ -23,6 +23,7 @@ COMMANDS = {
     "status": ("fallow_core.cli.inspect:status", "Show accounts, offers, allocations and health."),
     "switch": ("fallow_core.cli.inspect:switch", "Let a cluster lend, hold or drain."),
     "tasks": ("fallow_core.cli.tasks:tasks", "Show the tasks on this host and what their end would cost."),
+    "top": ("fallow_core.cli.top:top", "Show live what a running Fallow knows and does."),
     "watch": ("fallow_core.cli.watch:watch", "Show live what this host uses and what it could lend."),
 }
 

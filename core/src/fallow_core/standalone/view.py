@@ -14,13 +14,22 @@ View = dict[str, Any]
 
 
 def status(controller: Controller, now: float) -> View:
-    """Nodes, and each cluster with its rows."""
+    """Nodes, each cluster with its rows, and the take-backs that began within the time of the blast radius."""
     return {
         "mode": controller.publishing.mode,
         "journal_error": controller.journal_error,
         "journal_lost": controller.journal.lost,
         "nodes": [_node(controller, ledger) for ledger in controller.ledgers.values()],
         "clusters": [_cluster(controller, cluster, now) for _, cluster in sorted(controller.clusters.items())],
+        "take_backs": [
+            {
+                "cluster": started.cluster,
+                "resource": started.resource,
+                "amount": started.amount,
+                "ago_seconds": now - started.at,
+            }
+            for started in controller.taking_back.state.started
+        ],
     }
 
 

@@ -1,0 +1,86 @@
+"""What of a snapshot is shown, and in which order: by the filter and the sorting that the user chose."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fallow_core.cli.live.events import Event
+from fallow_core.cli.live.snapshot import Account, Node, Snapshot, Task
+from fallow_core.cli.live.state import Kind, Ref, State
+from fallow_hookspecs import RESOURCE_NAMES, ResourceName
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arranged:
+    """The lines of the tables, in their order."""
+
+    nodes: Sequence[Node]
+    accounts: Sequence[Account]
+    tasks: Sequence[Task]
+    events: Sequence[Event]
+
+    @property
+    def refs(self) -> list[Ref]:
+        """All that can be selected, in the order of the screen."""
+        return [
+            *(Ref(Kind.NODE, node.name) for node in self.nodes),
+            *(Ref(Kind.ACCOUNT, account.name) for account in self.accounts),
+            *(Ref(Kind.TASK, f"{task.cluster} {task.id}") for task in self.tasks),
+            *(Ref(Kind.EVENT, event.key) for event in self.events),
+        ]
+
+
+def arranged(snapshot: Snapshot, state: State) -> Arranged:
+    """Largest use or allocation first where it is sorted by a resource; decisions stay in the order of time."""
+    return Arranged(
+        nodes=_sorted(_having(snapshot.nodes, state, lambda node: (node.name,)), state, lambda n: n.name, _node_amount),
+        accounts=_sorted(
+            _having(snapshot.accounts, state, lambda account: (account.name, account.switch, account.state)),
+            state,
+            lambda account: account.name,
+            lambda account, name: account.amounts[name].allocated,
+        ),
+        tasks=_sorted(
+            _having(snapshot.tasks, state, _texts),
+            state,
+            lambda task: task.id,
+            lambda task, name: None if task.used is None else task.used[name],
+            lambda task: task.age_seconds,
+        ),
+        events=_having(snapshot.events, state, lambda event: (event.text,)),
+    )
+
+
+def _node_amount(node: Node, name: ResourceName) -> int | None:
+    return node.amounts[name].online
+
+
+def _texts(task: Task) -> tuple[str, ...]:
+    return (task.cluster, task.id, task.framework_node, task.application, task.user, task.queue, task.role, task.state)
+
+
+def _having(items: Iterable[T], state: State, texts: Callable[[T], Iterable[str]]) -> list[T]:
+    wanted = state.wanted.casefold()
+    return [item for item in items if not wanted or any(wanted in text.casefold() for text in texts(item))]
+
+
+def _sorted(
+    items: list[T],
+    state: State,
+    name: Callable[[T], str],
+    value: Callable[[T, ResourceName], int | None],
+    age: Callable[[T], float | None] = lambda _: None,
+) -> list[T]:
+    """The largest first, what is not known last."""
+
+    def descending(item: T) -> tuple[bool, float, str]:
+        found = age(item) if state.sort == "age" else next(value(item, n) for n in RESOURCE_NAMES if n == state.sort)
+        return (found is None, -(found or 0), name(item))
+
+    if state.sort == "name":
+        items = sorted(items, key=name)
+    elif state.sort != "cost":
+        items = sorted(items, key=descending)
+    return items[::-1] if state.reverse else items
