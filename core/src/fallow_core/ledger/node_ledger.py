@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
+from fallow_core.ledger.online import counted
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingPolicy, SwitchState
 from fallow_core.model.sample import NodeSample
+from fallow_core.model.workload import Workload
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ResourceName
 
 
@@ -21,7 +23,8 @@ class NodeInputs:
 
     `awaited`: rows that an earlier process knew and that nobody has reported yet. Their schedulers may promise
     anything, so while there are any nothing grows. `unsure`: why it is not known what on the node is batch; then
-    nothing grows either.
+    nothing grows either. `watched_since`: since when the node should have been measured. `workloads` are its pods and
+    host applications as they were at `workloads_at`, which is `None` where nobody tells of any.
     """
 
     node: str
@@ -30,6 +33,9 @@ class NodeInputs:
     rows: tuple[Row, ...]
     awaited: tuple[RowKey, ...] = ()
     unsure: str = ""
+    watched_since: float | None = None
+    workloads: tuple[Workload, ...] = ()
+    workloads_at: float | None = None
     accounts: Mapping[str, AccountPolicy]
     pending: Mapping[str, Pending | None] = field(default_factory=dict)
     policy: NodePolicy = field(default_factory=NodePolicy)
@@ -135,7 +141,7 @@ def node_ledger(inputs: NodeInputs) -> NodeLedger:
 
 def _resource_ledger(inputs: NodeInputs, resource: ResourceName) -> ResourceLedger:
     usage = inputs.sample.of(resource)
-    capacity = batch_capacity(usage, inputs.policy.of(resource)) if usage is not None else None
+    capacity = _capacity(inputs, resource)
     age = inputs.now - usage.measured_at if usage is not None else None
     rows = [_row(inputs, row, resource, age) for row in sorted(inputs.rows, key=lambda row: row.key)]
     allocated = sum(row.allocated for row in rows)
@@ -157,6 +163,15 @@ def _resource_ledger(inputs: NodeInputs, resource: ResourceName) -> ResourceLedg
         accounts=accounts,
         rows=_with_sizes(rows if capacity is None else _with_targets(rows, accounts), batch, inputs.awaited),
     )
+
+
+def _capacity(inputs: NodeInputs, resource: ResourceName) -> BatchCapacity | None:
+    usage, policy = inputs.sample.of(resource), inputs.policy.of(resource)
+    if usage is None:
+        return None
+    workloads = counted(inputs.workloads, resource, policy.rule, inputs.policy.usage_window_seconds)
+    daemons = sum(row.state is not NodeState.GONE for row in inputs.rows)
+    return batch_capacity(usage, policy, workloads, daemons)
 
 
 def _row(inputs: NodeInputs, row: Row, resource: ResourceName, age: float | None) -> RowEntry:
@@ -183,24 +198,45 @@ def _most(
     inputs: NodeInputs, row: Row, resource: ResourceName, newest: int, age: float | None
 ) -> tuple[int | None, str]:
     """What a row may be sized to, and in words why, where a switch or an age decides."""
-    policy = inputs.publishing
     switch = inputs.accounts.get(row.key.cluster, AccountPolicy()).switch
-    if switch is SwitchState.DRAIN:
-        return 0, "switched to drain"
-    if age is not None and age >= policy.withdraw_after_seconds:
-        return 0, f"the node's sample is {age:.0f} s old: it drains"
+    if switch in (SwitchState.DRAIN, SwitchState.STOP):
+        return 0, f"switched to {switch}"
+    withdrawn = _withdrawn(inputs, age)
+    if withdrawn:
+        return 0, f"{withdrawn}: it drains"
     if switch is not SwitchState.LEND:
         return newest, f"switched to {switch}: no growth"
-    if age is None:
-        return newest, "the node was never measured: no growth"
-    if age >= policy.degrade_after_seconds:
-        return newest, f"the node's sample is {age:.0f} s old: no growth"
-    if (report_age := inputs.now - row.measured_at) >= policy.degrade_after_seconds:
-        return newest, f"the framework's report is {report_age:.0f} s old: no growth"
-    if inputs.unsure:
-        return newest, f"{inputs.unsure}: no growth"
+    held = _held(inputs, row, age)
+    if held:
+        return newest, f"{held}: no growth"
     unit = row.unit.amount(resource)
     return row.maximum.amount(resource) // unit * unit if row.maximum is not None else None, ""
+
+
+def _withdrawn(inputs: NodeInputs, age: float | None) -> str:
+    """Why a node's sample is worth nothing any more; empty if it is worth something."""
+    limit = inputs.publishing.withdraw_after_seconds
+    if age is None:
+        missing = 0.0 if inputs.watched_since is None else inputs.now - inputs.watched_since
+        return f"the node was never measured in {missing:.0f} s" if missing >= limit else ""
+    if age <= -limit:
+        return f"the node's sample is {-age:.0f} s from the future"
+    return f"the node's sample is {age:.0f} s old" if age >= limit else ""
+
+
+def _held(inputs: NodeInputs, row: Row, age: float | None) -> str:
+    """Which input is missing, too old, or of a time to come; empty if all are fresh."""
+    if age is None:
+        return "the node was never measured"
+    ages = {"the node's sample": age, "the framework's report": inputs.now - row.measured_at}
+    if inputs.workloads_at is not None:
+        ages["the list of pods and host applications"] = inputs.now - inputs.workloads_at
+    for what, seconds in ages.items():
+        if seconds < 0:
+            return f"{what} is {-seconds:.0f} s from the future"
+        if seconds >= inputs.publishing.degrade_after_seconds:
+            return f"{what} is {seconds:.0f} s old"
+    return inputs.unsure
 
 
 def _accounts(

@@ -6,25 +6,47 @@ from enum import StrEnum
 from fallow_hookspecs import ResourceName
 
 
+class OnlineRule(StrEnum):
+    """By what an online pod or host application counts: its measured use, its request, or the larger of both.
+
+    A predicted peak would be one more rule.
+    """
+
+    USAGE = "usage"
+    REQUEST = "request"
+    MAX = "max"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourcePolicy:
     """How much of one resource of a node may be lent.
 
-    `watermark_percent`: the share of the node that online and batch may use together. `reserved`: the least that is
-    kept for the system, in the unit of the resource. `cap_percent`: the most that is lent, in percent of the node.
+    `watermark_percent`: the share of the node that online and batch may use together. `rule`: by what online work
+    counts. The least that is kept for the system is the largest of `reserved`, in the unit of the resource,
+    `reserved_percent` of the node, and `reserved_per_daemon` for each daemon of a framework. `cap_percent`: the most
+    that is really lent, in percent of the node. `overcommit_percent`: what is promised, in percent of what is really
+    lent.
     """
 
     watermark_percent: int
+    rule: OnlineRule = OnlineRule.USAGE
     reserved: int = 0
+    reserved_percent: int = 0
+    reserved_per_daemon: int = 0
     cap_percent: int = 100
+    overcommit_percent: int = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePolicy:
-    """Policy of a node. The watermarks are those the field uses by default."""
+    """Policy of a node. The watermarks are those the field uses by default.
+
+    `usage_window_seconds`: work that is younger counts with no less than its request, as its use is not known yet.
+    """
 
     cpu: ResourcePolicy = field(default_factory=lambda: ResourcePolicy(watermark_percent=60))
     memory: ResourcePolicy = field(default_factory=lambda: ResourcePolicy(watermark_percent=65))
+    usage_window_seconds: float = 60.0
 
     def of(self, resource: ResourceName) -> ResourcePolicy:
         """The policy of one resource."""
@@ -39,15 +61,17 @@ class PublishingMode(StrEnum):
 
 
 class SwitchState(StrEnum):
-    """What the operator wants of one cluster.
+    """What the operator wants of one cluster, or of all, of a pool, a node or a framework.
 
-    `LEND`: normal. `HOLD`: no growth. `DRAIN`: no new work. `RESTORED`: the sizes of the beginning are back and
-    nothing is published until the operator switches to something else.
+    `LEND`: normal. `HOLD`: no growth. `DRAIN`: no new work. `STOP`: no new work, and what does not end by itself is
+    taken back. `RESTORED`, of clusters only: the sizes of the beginning are back and nothing is published until the
+    operator switches to something else.
     """
 
     LEND = "lend"
     HOLD = "hold"
     DRAIN = "drain"
+    STOP = "stop"
     RESTORED = "restored"
 
 

@@ -7,17 +7,31 @@ from fallow_hookspecs import ResourceName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """One resource of a NUMA zone as measured, in the same sense as in `Usage`."""
+
+    name: str
+    capacity: int
+    used: int
+    batch_used: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """One resource of a node as measured: milli-cores or bytes.
 
     `used` is all use, batch included, without page cache that can be dropped. `batch_used` is the part of processes
-    below a framework's daemons. `terms` are the raw readings, for explanation only. `measured_at`: monotonic seconds.
+    below a framework's daemons. `allocatable` is what a kubelet gives to pods, before anybody amplified it; `None`
+    where there is none. `zones` are the NUMA zones where they are told apart. `terms` are the raw readings, for
+    explanation only. `measured_at`: monotonic seconds.
     """
 
     measured_at: float
     capacity: int
     used: int
     batch_used: int
+    allocatable: int | None = None
+    zones: tuple[Zone, ...] = ()
     terms: Mapping[str, int] = field(default_factory=dict)
 
 

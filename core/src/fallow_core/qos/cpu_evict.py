@@ -1,6 +1,6 @@
 """Batch gets too little CPU for what runs: end tasks so that the others get on.
 
-    allowed      = batch capacity of the ledger = watermark × capacity − online − system
+    allowed      = batch capacity of the ledger = (watermark × capacity − online − system) × overcommit
     satisfaction = allowed / requests of the tasks that nobody ends
     need         = their measured use × (1 − satisfaction / until)        rounded up
 
@@ -38,7 +38,7 @@ def decide(view: NodeView, policy: CpuEvictPolicy, state: CpuEvictState) -> tupl
     allowed = capacity.batch
     requested = sum(task.requested.cpu_milli for task in view.living())
     used = max(usage.batch_used - view.being_freed("cpu"), 0)
-    near = max(allowed * policy.usage_percent, usage.capacity)
+    near = max(capacity.batch_real * policy.usage_percent, usage.capacity)
     is_low = allowed * 100 < requested * policy.satisfaction_percent and used * 100 > near
     low = state.low.after(usage.measured_at, is_low, view.stale_seconds, policy.window_seconds)
     state = replace(state, low=low)
