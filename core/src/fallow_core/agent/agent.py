@@ -64,6 +64,10 @@ class Agent:
         self._batch = BatchPass()
         self.incomplete: dict[str, str] = {}
 
+    def set_policy(self, policy: QosPolicy) -> None:
+        """Another policy from now on; what is being ended already is ended."""
+        self._policy = policy
+
     def harms(self, now: float) -> dict[TaskKey, Harm]:
         """What ending each task would cost now; of those that nobody ends yet, what a choice would count."""
         past, freed = lives.past(self.endings, self._policy.ending, now), lives.being_freed(self.endings)

@@ -36,6 +36,8 @@ def _marked(problems: Iterable[str], indent: str = "") -> list[str]:
 
 def _problems(answer: Answer) -> list[str]:
     problems = [*answer["config_problems"], *(f"{name}: {why}" for name, why in answer["failed"].items())]
+    removed = answer.get("departing", {}).items()
+    problems += [f"{name}: removed from the configuration, and still counted: {why}" for name, why in removed]
     problems += [f"{name}: still being built" for name in answer["building"]]
     problems += [f"{resource}: {why}" for resource, why in answer["sample_problems"].items()]
     problems += [

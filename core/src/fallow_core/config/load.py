@@ -2,8 +2,8 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFil
 from fallow_core.config.problems import Problem, error_of
 from fallow_core.config.settings import Cluster, Config, cluster_of, config_of
 from fallow_core.config.validation import validate
+from fallow_core.config.watch import Look, look, stamp
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
 
@@ -29,20 +30,47 @@ def load(path: Path, load_plugin: PluginLoader) -> Config:
     :raises ConfigError: the core file is wrong; the text has the mistakes of the cluster files too.
     """
     file = path / CORE_FILE if path.is_dir() else path
+    before = {file.absolute(): stamp(file)}
+    core, document, problems = _core(file)
+    directory = clusters_dir(file, document)
+    seen = {**look(file, directory), **before}
+    found = _clusters(file, directory, document, load_plugin)
+    if core is None:
+        raise error_of([*problems, *found.problems])
+    return _with(core, found, (), seen)
+
+
+def load_again(config: Config, load_plugin: PluginLoader) -> Config:
+    """Read the files of a running configuration again. Raises nothing: what is wrong is in `problems`.
+
+    Where the core file is wrong, what it said before stays; the cluster files are those of the directory in force.
+    """
+    seen = look(config.file, config.clusters_dir)
+    core, document, problems = _core(config.file)
+    found = _clusters(config.file, config.clusters_dir, document, load_plugin, must_be_there=bool(config.clusters))
+    return _with(config if core is None else core, found, problems, seen)
+
+
+def _with(core: Config, found: "_Clusters", problems: Iterable[Problem], seen: Look) -> Config:
+    """The settings of a core file with what was found in the clusters' directory."""
+    every = (*problems, *found.problems)
+    return replace(core, clusters=found.clusters, problems=every, named=found.named, seen=seen)
+
+
+def _core(file: Path) -> tuple[Config | None, Document | None, list[Problem]]:
+    """What a core file says, without clusters; `None` if there are problems."""
     document, problems = read(file)
-    core: CoreFile | None = None
-    if document is not None:
-        core, found = _validated(document, CoreFile)
-        problems += found
-    clusters, cluster_problems = _clusters(file, document, load_plugin)
-    if core is not None and not problems:
-        config = config_of(core, file, clusters, tuple(cluster_problems))
-        if len(os.fsencode(config.control_socket)) <= LONGEST_SOCKET_PATH_BYTES:
-            return config
-        assert document is not None
+    if document is None:
+        return None, None, problems
+    core, found = _validated(document, CoreFile)
+    problems += found
+    if core is None or problems:
+        return None, document, problems
+    config = config_of(core, file)
+    if len(os.fsencode(config.control_socket)) > LONGEST_SOCKET_PATH_BYTES:
         text = f"the path is longer than {LONGEST_SOCKET_PATH_BYTES} bytes, the most for a socket"
-        problems.append(document.problem(("controlSocket",), text))
-    raise error_of([*problems, *cluster_problems])
+        return None, document, [document.problem(("controlSocket",), text)]
+    return config, document, []
 
 
 def clusters_dir(core_file: Path, core: Document | None) -> Path:
@@ -71,19 +99,29 @@ class _Candidate:
         return (plugin, name) if isinstance(plugin, str) and isinstance(name, str) else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Clusters:
+    """What the clusters' directory holds. `named`: the clusters that its files name, whatever else is wrong."""
+
+    clusters: tuple[Cluster, ...]
+    problems: list[Problem]
+    named: frozenset[str] = frozenset()
+
+
 def _clusters(
-    core_file: Path, core: Document | None, load_plugin: PluginLoader
-) -> tuple[tuple[Cluster, ...], list[Problem]]:
-    directory = clusters_dir(core_file, core)
+    core_file: Path, directory: Path, core: Document | None, load_plugin: PluginLoader, *, must_be_there: bool = False
+) -> _Clusters:
+    """Read the cluster files. A directory that is not named need not be there, unless clusters came from it once."""
     try:
         entries = sorted(
             entry for entry in directory.iterdir() if not entry.name.startswith(".") and entry != core_file
         )
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and (core is None or "clustersDir" not in core.data):
-            return (), []  # no clusters yet
+        named = must_be_there or (core is not None and "clustersDir" in core.data)
+        if isinstance(error, FileNotFoundError) and not named:
+            return _Clusters((), [])  # no clusters yet
         text = f"the clusters' directory {directory} cannot be read: {error.strerror}"
-        return (), [(core or Document(file=core_file)).problem(("clustersDir",), text)]
+        return _Clusters((), [(core or Document(file=core_file)).problem(("clustersDir",), text)])
     candidates = [_candidate(entry, load_plugin) for entry in entries if entry.suffix == ".yaml"]
     doubles = _doubles(candidates)
     problems = [problem for candidate in candidates for problem in candidate.problems] + doubles
@@ -94,7 +132,8 @@ def _clusters(
     ]
     wrong = {problem.file for problem in problems}
     good = (each.cluster for each in candidates if each.cluster is not None and each.file not in wrong)
-    return tuple(good), problems
+    named = frozenset("/".join(each.identity) for each in candidates if each.identity is not None)
+    return _Clusters(tuple(good), problems, named)
 
 
 def _candidate(file: Path, load_plugin: PluginLoader) -> _Candidate:

@@ -1,15 +1,17 @@
 """What the files say, as the values that the rest of core works with."""
 
+import json
 import math
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity
 from fallow_core.config.problems import Problem
 from fallow_core.config.qos_models import Qos, TakeBackSettings
+from fallow_core.config.watch import Look
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy, ResourcePolicy
 from fallow_core.model.qos_policy import (
@@ -25,13 +27,17 @@ from fallow_hookspecs import ClusterConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One cluster file without a mistake, its plugin loaded."""
+    """One cluster file without a mistake, its plugin loaded.
+
+    `built_from` is what the file says of the instance: while it stays the same, there is no need of a new one.
+    """
 
     file: Path
     plugin: LoadedPlugin
     config: ClusterConfig
     account: AccountPolicy
     node_selector: Mapping[str, str]
+    built_from: str = ""
 
     @property
     def name(self) -> str:
@@ -43,8 +49,9 @@ class Cluster:
 class Config:
     """One core file and its cluster files. All paths are absolute.
 
-    `clusters` are those without a mistake; `problems` is what is wrong with the others. `metrics`: address and port, or
-    `None` where they are off.
+    `clusters` are those without a mistake; `problems` is what is wrong with the others. `named` are the clusters that
+    any file names, also one with mistakes. `metrics`: address and port, or `None` where they are off. `seen` is how the
+    files looked before they were read.
     """
 
     file: Path
@@ -65,6 +72,8 @@ class Config:
     log_level: str
     clusters: tuple[Cluster, ...] = ()
     problems: tuple[Problem, ...] = ()
+    named: frozenset[str] = frozenset()
+    seen: Look | None = field(default=None, compare=False, repr=False)
 
 
 def config_of(
@@ -114,6 +123,7 @@ def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) 
             weight=model.weight, cpu_limit=model.limit.cpu, memory_limit=model.limit.memory, take_back=model.take_back
         ),
         node_selector=model.node_selector,
+        built_from=json.dumps([sorted(model.roles), model.spec], sort_keys=True),
     )
 
 

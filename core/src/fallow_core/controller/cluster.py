@@ -1,7 +1,7 @@
 """One cluster: its plugin instance, its rows, what it last said. Starts calls and takes their results; never waits."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from fallow_core.controller.reads import Reads
@@ -70,7 +70,8 @@ class Cluster:
 
     `name` is `framework/cluster`. `pending`, `applications`, `capabilities` and `detail` are from the newest report,
     `daemons` from the newest task list of each node, `lists` is what is known of tasks there. `failing` says of each
-    of `CALLS` that failed the last time, why.
+    of `CALLS` that failed the last time, why. `inherited` are the rows of an older instance that this one's framework
+    has not named yet.
     """
 
     def __init__(self, instance: PluginInstance, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
@@ -89,6 +90,7 @@ class Cluster:
         self.lists: dict[str, Listed] = {}
         self.counts = Counts()
         self.failing: dict[str, str] = {}
+        self.inherited: frozenset[RowKey] = frozenset()
         self._limits = publishing
         self._before: dict[RowKey, Remembered] = {}
         self._reads = Reads(instance, publishing.report_interval_seconds)
@@ -97,6 +99,32 @@ class Cluster:
     def remember(self, key: RowKey, before: Remembered) -> None:
         """What an earlier process knew of a row: it counts from the row's first report on."""
         self._before[key] = before
+
+    def configure(self, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
+        """Another policy from now on."""
+        self.policy = policy
+        self._limits = publishing
+        self._reads.report_interval_seconds = publishing.report_interval_seconds
+
+    def may_be_succeeded(self, now: float) -> bool:
+        """Whether no call with offers is under way, or only one that is past its time."""
+        return self._publishing is None or self._publishing.call.done or self._publishing.call.overdue(now)
+
+    def succeed(self, old: "Cluster", now: float) -> None:
+        """Go on from an older instance of the same cluster: with its rows and what they believe, and with what is known
+        of its tasks. A call that is still under way there may be carried out as long as any without an answer.
+        """
+        self.rows = {key: _ended(row, now) for key, row in old.rows.items()}
+        self.inherited = frozenset(self.rows)
+        self.pending, self.applications = old.pending, old.applications
+        self.daemons, self.lists, self.counts = old.daemons, old.lists, old.counts
+        self.published_at = old.published_at
+
+    def forget(self, keys: Iterable[RowKey]) -> None:
+        """Rows that are no longer there."""
+        for key in keys:
+            self.rows.pop(key, None)
+        self.inherited = self.inherited & self.rows.keys()
 
     def started(self, key: RowKey) -> str:
         """What tells this start of a row's daemon from another one; empty where its process is not seen."""
@@ -173,6 +201,7 @@ class Cluster:
         self.detail = outcome.detail
         self._take_rows(outcome.rows, now)
         seen = {RowKey(row.node, self.name, row.framework_node) for row in outcome.rows}
+        self.inherited -= seen
         self.rows = {key: row for key, row in self.rows.items() if key in seen or not _is_over(row)}
 
     def _take_rows(self, reported: Sequence[ReportRow], now: float) -> None:
@@ -244,6 +273,14 @@ class Cluster:
 
     def _event(self, level: int, name: str, key: RowKey, **fields: object) -> None:
         event(log, level, name, cluster=self.name, node=key.framework_node, **fields)
+
+
+def _ended(row: Row, now: float) -> Row:
+    """The row after the last call of an instance, which is not waited for any longer."""
+    for sent in row.in_flight:
+        if sent.ended_at is None:
+            row = ledger_rows.unanswered(row, sent.sent_at, now)
+    return row
 
 
 def _is_over(row: Row) -> bool:

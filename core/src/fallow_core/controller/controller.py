@@ -8,14 +8,22 @@ from dataclasses import asdict, replace
 from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
 from fallow_core.controller.journal import Content, Journal, Original, Switch
-from fallow_core.controller.leaving import Leaving, to_leave
+from fallow_core.controller.leaving import Leaving, still_counts, to_leave, within_room
 from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, at_least
 from fallow_core.log import event
-from fallow_core.model.policy import ExitMode, NodePolicy, PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.model.policy import (
+    AccountPolicy,
+    ExitMode,
+    NodePolicy,
+    PublishingMode,
+    PublishingPolicy,
+    SwitchState,
+    TakeBack,
+)
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import RESOURCE_NAMES, Node, Resources
@@ -29,7 +37,8 @@ FORGET_SECONDS = 600.0
 class Controller:
     """Owns all rows. Every method belongs to one thread. `clock` is monotonic, `wall_clock` seconds since 1970.
 
-    `names` are all clusters that are configured, those included whose instance is not there yet.
+    `names` are all clusters that are configured, those included whose instance is not there yet. `departing` are those
+    that were removed, and why they still count.
     """
 
     def __init__(
@@ -53,18 +62,54 @@ class Controller:
         self.due: dict[RowKey, Due] = {}
         self.journal_error = ""
         self.taking_back = TakingBack(take_back or TakeBackPolicy())
+        self.departing: dict[str, str] = {}
         self._node_policy = node_policy
         self._clock = clock
         self._wall_clock = wall_clock
         self._holds: Holds = {}
         self._leaving: dict[str, Leaving] = {}
+        self._departing: dict[str, Leaving] = {}
         self._told: dict[RowKey, Resources] = {}
         self._awaited = {key for key in journal.content.refreshed if key.cluster in names}
         self._unknown_until = clock() + publishing.in_flight_seconds if journal.lost else -math.inf
 
+    def configure(self, node_policy: NodePolicy, publishing: PublishingPolicy, take_back: TakeBackPolicy) -> None:
+        """Another policy from now on, for all clusters."""
+        self._node_policy, self.publishing, self.taking_back.policy = node_policy, publishing, take_back
+        for cluster in self.clusters.values():
+            cluster.configure(cluster.policy, publishing)
+
+    def name(self, cluster: str) -> None:
+        """A cluster is configured from now on; its instance may come later. One that was about to depart stays."""
+        if cluster in self.names:
+            return
+        self.names = tuple(sorted({*self.names, cluster}))
+        if self._departing.pop(cluster, None) is None:
+            self._awaited |= {key for key in self.journal.content.refreshed if key.cluster == cluster}
+
+    def remove(self, cluster: str, mode: ExitMode) -> None:
+        """A cluster is configured no longer. It gets the size to leave behind, and then no other; its rows count until
+        its scheduler can promise nothing any more. One that was restored keeps its sizes.
+        """
+        self.names = tuple(name for name in self.names if name != cluster)
+        self._leaving.pop(cluster, None)
+        if cluster in self.clusters:
+            mode = ExitMode.HOLD if self._restored(cluster) else mode
+            self._departing[cluster] = Leaving(mode=mode, since=self._clock())
+        else:
+            self._awaited = {key for key in self._awaited if key.cluster != cluster}
+
+    def may_succeed(self, cluster: str) -> bool:
+        """Whether an instance may be added now: also beside none, and else when the older one rests."""
+        return cluster not in self.clusters or self.clusters[cluster].may_be_succeeded(self._clock())
+
     def add(self, cluster: Cluster) -> None:
-        """Take a cluster in, with what an earlier process knew of its rows."""
+        """Take a cluster in, with what an earlier process knew of its rows, or an earlier instance."""
         now, wall_now, content = self._clock(), self._wall_clock(), self.journal.content
+        if cluster.name in self.clusters:
+            old = self.clusters[cluster.name]
+            old.settle(now)
+            cluster.succeed(old, now)
         for key in self._awaited:
             if key.cluster == cluster.name:
                 remembered = Remembered(
@@ -107,8 +152,10 @@ class Controller:
 
         :raises StateError: it cannot be written down; nothing changes.
         """
-        self._set_switches(self.names, SwitchState.RESTORED, who, "fallow restore")
-        self._leaving = dict.fromkeys(self.names, Leaving(mode=ExitMode.ORIGINAL, since=self._clock()))
+        names = sorted({*self.names, *self._departing})
+        self._set_switches(names, SwitchState.RESTORED, who, "fallow restore")
+        self._leaving = dict.fromkeys(names, Leaving(mode=ExitMode.ORIGINAL, since=self._clock()))
+        self._departing = {name: replace(leaving, mode=ExitMode.HOLD) for name, leaving in self._departing.items()}
 
     def leave(self, mode: ExitMode) -> None:
         """From now on send only the sizes to leave behind, until the frameworks have taken them; see `left`.
@@ -144,12 +191,45 @@ class Controller:
             self.ledgers[node.name] = ledger
             found = due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
             due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
-        self.due = {d.key: d for d in due if not self._restored(d.key.cluster)}
+        self.due = {d.key: d for d in due if self._is_published(d.key)}
         if self.publishing.mode is PublishingMode.OBSERVE:
             self._tell_due()
         for cluster in self.clusters.values():
             self._publish(cluster, now)
             cluster.start_reads(self.nodes, now)
+        self._depart(seen, now)
+
+    def _is_published(self, key: RowKey) -> bool:
+        """Whether the ledger's sizes are for this row, or only the end of a take-back."""
+        others = key.cluster in self._departing or self._restored(key.cluster)
+        return not others or key in self.taking_back.cancelling
+
+    def _depart(self, seen: Mapping[str, Seen], now: float) -> None:
+        """Let those go that were removed and can promise nothing any more."""
+        for name in self._departing.keys() - self._leaving.keys():
+            self.departing[name] = self._still_counts(self.clusters[name], seen, now)
+        self.departing = {name: why for name, why in self.departing.items() if name in self._departing}
+        for name in [name for name, why in self.departing.items() if not why]:
+            del self.clusters[name], self._departing[name], self.departing[name]
+            self._awaited = {key for key in self._awaited if key.cluster != name}
+            self.taking_back.forget(name)
+            event(log, logging.INFO, "cluster_removed", cluster=name)
+
+    def _still_counts(self, cluster: Cluster, seen: Mapping[str, Seen], now: float) -> str:
+        """Why a cluster that was removed still counts; empty if it does not."""
+        leaving = self._departing[cluster.name]
+        if self._to_depart(cluster):
+            return f"its sizes to leave behind are being sent: {leaving.mode}"
+        silent = now - leaving.since >= FORGET_SECONDS
+        if not silent and (cluster.reported_at is None or any(key.cluster == cluster.name for key in self._awaited)):
+            return "its framework has not reported yet"
+        lends = self.publishing.mode is PublishingMode.ENFORCE
+        others = {
+            other.started(key) for name, other in self.clusters.items() if name in self.names for key in other.rows
+        }
+        rows = (at_least(row, seen.get(row.key.node, Seen()).requested.get(row.key)) for row in cluster.rows.values())
+        why = (still_counts(row, cluster.started(row.key), others - {""}, now, lends=lends) for row in rows)
+        return next((text for text in why if text), "")
 
     def _restored(self, cluster: str) -> bool:
         return self.switch(cluster).state is SwitchState.RESTORED
@@ -176,13 +256,17 @@ class Controller:
             rows=tuple(at_least(row, seen.requested.get(row.key)) for row in self.rows if row.key.node == node.name),
             unsure=seen.unsure,
             awaited=self.awaited(node.name),
-            accounts={
-                name: replace(cluster.policy, switch=self.switch(name).state) for name, cluster in self.clusters.items()
-            },
+            accounts={name: self._account(cluster) for name, cluster in self.clusters.items()},
             pending={name: cluster.pending for name, cluster in self.clusters.items()},
             policy=self._node_policy,
             publishing=self.publishing,
         )
+
+    def _account(self, cluster: Cluster) -> AccountPolicy:
+        """The policy of a cluster; nothing more is lent to one that was removed, and nothing is taken back of it."""
+        if cluster.name in self._departing:
+            return replace(cluster.policy, switch=SwitchState.DRAIN, take_back=TakeBack.NEVER)
+        return replace(cluster.policy, switch=self.switch(cluster.name).state)
 
     def _offers_last(self) -> dict[str, int | None]:
         return {
@@ -204,13 +288,16 @@ class Controller:
         return any(abs(new - old) * 100 > old * self.publishing.band_percent for old, new in changes)
 
     def _publish(self, cluster: Cluster, now: float) -> None:
-        if cluster.name in self._leaving:
-            due, urgent = self._to_leave(cluster), True
-        elif self.publishing.mode is PublishingMode.ENFORCE:
-            due = [d for d in self.due.values() if d.key.cluster == cluster.name]
-            urgent = any(d.urgent for d in due)
-        else:
+        if cluster.reported_at is None:  # an instance that has just succeeded another one knows no node yet
             return
+        due = [d for d in self.due.values() if d.key.cluster == cluster.name]
+        if self.publishing.mode is PublishingMode.OBSERVE and cluster.name not in self._leaving:
+            due = [d for d in due if d.key in self.taking_back.cancelling]
+        if cluster.name in self._leaving:
+            due = self._to_leave(cluster)
+        elif cluster.name in self._departing:
+            due = due or self._to_depart(cluster)
+        urgent = cluster.name in self._leaving or any(d.urgent for d in due)
         if due and cluster.may_publish(now) and self._is_time(cluster, urgent, now):
             self._send(cluster, due, now)
 
@@ -221,6 +308,12 @@ class Controller:
         if not due:
             del self._leaving[cluster.name]
         return due
+
+    def _to_depart(self, cluster: Cluster) -> list[Due]:
+        if cluster.publishing or self.publishing.mode is PublishingMode.OBSERVE:
+            return []
+        due = to_leave(cluster.rows.values(), self.journal.content.originals, self._departing[cluster.name])
+        return within_room(due, cluster.rows, self.ledgers)
 
     def _is_time(self, cluster: Cluster, urgent: bool, now: float) -> bool:
         limits = self.publishing
@@ -236,9 +329,11 @@ class Controller:
             cluster.publish(self.nodes, due, now)
 
     def _forget_what_is_over(self) -> None:
+        silent = {name for name, cluster in self.clusters.items() if cluster.reported_for_seconds >= FORGET_SECONDS}
+        for name in silent:
+            self.clusters[name].forget(self.clusters[name].inherited)
         rows = self.rows
         known = {row.key for row in rows}
-        silent = {name for name, cluster in self.clusters.items() if cluster.reported_for_seconds >= FORGET_SECONDS}
         self._awaited = {key for key in self._awaited - known if key.cluster not in silent}
         self._holds = {key: hold for key, hold in self._holds.items() if key[0] in known}
         self._told = {key: size for key, size in self._told.items() if key in known}

@@ -1,13 +1,17 @@
-"""Which sizes an orderly stop, or `fallow restore`, leaves behind. Pure."""
+"""Which sizes an orderly stop, `fallow restore`, or a cluster that is no longer configured leaves behind. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from fallow_core.controller.journal import Original
+from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.ledger.publishing import Due
-from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.rows import ZERO, Row, RowKey
 from fallow_core.model.policy import ExitMode
-from fallow_hookspecs import NodeState, Resources
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
+
+UNSEEN_SECONDS = 600.0
+"""A node that nobody has named for so long, and whose daemon is not seen, is no longer there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +32,49 @@ def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], leaving:
         if size is not None and missing and not refused and row.state is NodeState.RUNNING:
             due.append(Due(key=row.key, size=size, urgent=True, why=f"the size to leave behind: {leaving.mode}"))
     return due
+
+
+def within_room(due: Iterable[Due], rows: Mapping[RowKey, Row], ledgers: Mapping[str, NodeLedger]) -> list[Due]:
+    """The same for a cluster that leaves others behind: it grows only out of what nobody else may still promise."""
+    found = []
+    for d in due:
+        row = rows[d.key]
+        size = Resources(*(_room(d.size, row, ledgers[d.key.node], name) for name in RESOURCE_NAMES))
+        if size != row.newest_size or row.resend:
+            found.append(replace(d, size=size))
+    return found
+
+
+def _room(size: Resources, row: Row, node: NodeLedger, resource: ResourceName) -> int:
+    ledger = node.of(resource)
+    newest, wanted = row.newest(resource), size.amount(resource)
+    if newest is None or wanted <= newest:
+        return wanted
+    batch = 0 if ledger.capacity is None else ledger.capacity.batch
+    others = ledger.believed - row.belief(resource)
+    unit = row.unit.amount(resource)
+    return min(wanted, max(newest, (batch - others) // unit * unit))
+
+
+def still_counts(row: Row, daemon: str, others: Collection[str], now: float, *, lends: bool) -> str:
+    """Why a row of a cluster that is no longer configured stays in the ledger; empty if it need not.
+
+    Nobody else may be lent what its scheduler may still promise. `lends`: sizes are sent at all. `daemon`: its process,
+    empty where none is seen. `others`: the daemons of the clusters that are configured; the same one may be among them
+    if the cluster was given another name.
+    """
+    name = row.key.framework_node
+    if not daemon and now - row.measured_at >= UNSEEN_SECONDS:
+        return ""
+    if row.in_flight:
+        return f"a size is on its way to {name}"
+    if daemon in others:
+        return ""
+    if row.allocated != ZERO:
+        return f"tasks run on {name}"
+    if lends and any(row.belief(resource) > row.floor.amount(resource) for resource in RESOURCE_NAMES):
+        return f"its scheduler may still start tasks on {name}"
+    return ""
 
 
 def _size(row: Row, original: Original | None, mode: ExitMode) -> Resources | None:

@@ -16,7 +16,7 @@ class Reads:
 
     def __init__(self, instance: PluginInstance, report_interval_seconds: float) -> None:
         self._instance = instance
-        self._report_interval_seconds = report_interval_seconds
+        self.report_interval_seconds = report_interval_seconds
         self._lists_tasks = "list_tasks" not in instance.health().missing_hooks
         self._report: Call[CapacityReport] | None = None
         self._report_due_at: float | None = None
@@ -28,7 +28,7 @@ class Reads:
         if self._report is None and (self._report_due_at is None or now >= self._report_due_at):
             self._report = self._instance.start_report(nodes, REPORT_TIMEOUT_SECONDS)
             if self._report is not None:
-                self._report_due_at = now + self._report_interval_seconds
+                self._report_due_at = now + self.report_interval_seconds
         for node in nodes if self._lists_tasks else ():
             if node.name not in self._lists and now >= self._list_due_at.get(node.name, now):
                 call = self._instance.start_list_tasks(node, LIST_TASKS_TIMEOUT_SECONDS)

@@ -1,6 +1,7 @@
 """Take-backs of the rows that the controller owns: what decides about them, and what is told of them."""
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger
 from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.take_back import Decision, Situation, TakeBacks, budget, step
-from fallow_core.ledger.take_back_due import with_take_backs
+from fallow_core.ledger.take_back_due import cancels, with_take_backs
 from fallow_core.log import event
 from fallow_core.model.policy import AccountPolicy, PublishingMode, SwitchState, TakeBack
 from fallow_core.model.take_back_policy import TakeBackPolicy
@@ -18,6 +19,9 @@ from fallow_core.model.task import SeenTask
 from fallow_hookspecs import ResourceName, Resources
 
 log = logging.getLogger("fallow.take_back")
+
+SETTLE_SECONDS = 1800.0
+"""For so long after a changed policy nothing is taken back and no task is ended for overdraft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +41,8 @@ NOTHING_SEEN: Mapping[str, Seen] = {}
 class TakingBack:
     """Remembers adoption, take-backs under way and the blast radius; the newest decisions are for showing.
 
-    `started` counts the take-backs that were started, by cluster.
+    `started` counts the take-backs that were started, by cluster. `cancelling` are the rows of cancelled ones of which
+    the framework has not been told: it has to be, also when nothing else is sent.
     """
 
     def __init__(self, policy: TakeBackPolicy) -> None:
@@ -45,9 +50,11 @@ class TakingBack:
         self.state = TakeBacks()
         self.decisions: dict[ResourceName, dict[RowKey, Decision]] = {}
         self.started: Counter[str] = Counter()
+        self.cancelling: frozenset[RowKey] = frozenset()
+        self._settled_at = -math.inf
         self._situations: dict[ResourceName, dict[RowKey, Situation]] = {}
         self._told: set[tuple[RowKey, ResourceName]] = set()
-        self._enforced = False
+        self._enforced = self._wanted = False
 
     def step(
         self,
@@ -60,17 +67,30 @@ class TakingBack:
         """What is due, with the take-backs of this moment. In observe mode they are only told."""
         before = self.state
         modes = {self.policy.mode, inputs.publishing.mode}
-        self._enforced = PublishingMode.OBSERVE not in modes  # what is not published is not taken back either
+        self._wanted = PublishingMode.OBSERVE not in modes  # what is not published is not taken back either
+        # After a change to observe, what is under way is cancelled first.
+        self._enforced = self._wanted or any(part.active is not None for part in before.parts.values())
         for name in self.policy.after_seconds:
             situations = {row.key: self._situation(row, name, inputs, clusters, tasks) for row in inputs.rows}
             self._situations[name] = situations
             self.state, found = step(self.state, ledger.of(name), situations, self.policy, inputs.now)
             self.decisions[name] = found
             self._tell(name, found)
+        decisions: Mapping[ResourceName, Mapping[RowKey, Decision]] = self.decisions
         if not self._enforced:
             self.state = _without_starts(self.state, before)
-            return list(due)
-        return with_take_backs(due, inputs.rows, self.decisions, inputs.now)
+            decisions = {name: _without_active(found) for name, found in self.decisions.items()}
+        self.cancelling = cancels(inputs.rows, decisions)
+        return with_take_backs(due, inputs.rows, decisions, inputs.now)
+
+    def settle(self, now: float) -> None:
+        """The policy of something was changed: for a while what is over only drains."""
+        self._settled_at = now + SETTLE_SECONDS
+
+    def forget(self, cluster: str) -> None:
+        """The cluster is gone: should it come back, what it has then is adopted anew."""
+        parts = {part: state for part, state in self.state.parts.items() if part[0].cluster != cluster}
+        self.state = replace(self.state, parts=parts)
 
     def adopt(self, keys: Iterable[RowKey]) -> list[RowKey]:
         """What is allocated there may be taken back from now on, although it was there at first."""
@@ -86,6 +106,8 @@ class TakingBack:
         take back, or did not in its time; nothing that was adopted, and no more than the blast radius leaves.
         """
         pays: dict[str, int] = {}
+        if now < self._settled_at:
+            return pays
         for key, decision in self.decisions.get("memory", {}).items():
             situation = self._situations["memory"][key]
             active = decision.state.active
@@ -118,12 +140,14 @@ class TakingBack:
             and capability.takes_back
             and not capability.take_back_charged
             and account.take_back is TakeBack.ALLOWED
-            and lends,
+            and lends
+            and self._enforced == self._wanted,
             fresh=sampled and inputs.now - row.measured_at < limit and not inputs.unsure,
             masters=sum(t.requested.amount(name) for t in here if t.is_master),
             largest=max((t.requested.amount(name) for t in here), default=0),
             cluster_allocated=sum(r.allocated.amount(name) for r in inputs.rows if r.key.cluster == row.key.cluster),
             arrived_sent_at=row.arrived_sent_at,
+            settles=inputs.now < self._settled_at,
         )
 
     def _tell(self, name: ResourceName, found: Mapping[RowKey, Decision]) -> None:
@@ -139,6 +163,11 @@ class TakingBack:
                 _event("take_back_cancelled", key, resource=name, why=decision.why)
             if not decision.overdraft:
                 self._told.discard((key, name))
+
+
+def _without_active(found: Mapping[RowKey, Decision]) -> dict[RowKey, Decision]:
+    """What was decided without the take-backs that only would start."""
+    return {key: decision for key, decision in found.items() if decision.state.active is None}
 
 
 def _without_starts(state: TakeBacks, before: TakeBacks) -> TakeBacks:

@@ -101,6 +101,7 @@ class Situation:
     `allowed`: the framework takes this resource back uncharged, and the operator has not forbidden it. `fresh`: sample
     and report are. `masters`: what application masters on the row have requested; `largest`: the largest task there.
     `cluster_allocated`: what the cluster has allocated in all. `arrived_sent_at`: when the size in force was sent.
+    `settles`: the policy was changed a short time ago, and what is over may be over because of that alone.
     """
 
     allowed: bool
@@ -109,6 +110,7 @@ class Situation:
     largest: int
     cluster_allocated: int
     arrived_sent_at: float = -math.inf
+    settles: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +195,8 @@ def _forbidden(
         return "the framework cannot take back uncharged, or the operator forbids it: it drains"
     if not state.fitted:
         return "adopted: it was there when Fallow first saw the node, so it drains"
+    if situation.settles:
+        return "the policy was changed a short time ago: it drains"
     if not situation.fresh:
         return "sample or report are too old: it drains"
     if state.over_since is not None and now - state.over_since < after:

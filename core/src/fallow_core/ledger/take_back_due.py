@@ -49,6 +49,16 @@ def with_take_backs(due: Iterable[Due], rows: Iterable[Row], decisions: Decision
     return list(by_key.values())
 
 
+def cancels(rows: Iterable[Row], decisions: Decisions) -> frozenset[RowKey]:
+    """The rows with a take-back that was cancelled, of which the framework has not been told."""
+    return frozenset(
+        row.key
+        for row in rows
+        for found in decisions.values()
+        if row.key in found and found[row.key].state.active is None and _is_untold(found[row.key], row)
+    )
+
+
 def _decided_at(decision: Decision) -> float | None:
     """When the newest start or cancel was decided."""
     active = decision.state.active

@@ -22,6 +22,7 @@ from fallow_core.ledger.rows import Row
 from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
 from fallow_core.plugins.lanes import LaneState
+from fallow_core.standalone.reloading import Refusals
 from fallow_hookspecs import ResourceName, TaskState
 
 log = logging.getLogger("fallow.metrics")
@@ -102,12 +103,14 @@ class _Scrape(Collector):
             raise ConnectionAbortedError from error  # ends the connection; any other error prints a traceback
 
 
-def families(controller: Controller, agent: Agent, now: float, config_problems: int) -> list[Metric]:
-    """All metrics of the present state. `config_problems`: mistakes in cluster files, whose clusters do not run."""
+def families(
+    controller: Controller, agent: Agent, now: float, config_problems: int, refusals: Refusals | None = None
+) -> list[Metric]:
+    """All metrics of the present state. `config_problems`: mistakes in files, which are not in force."""
     build = ((version("fallow-core"), str(controller.publishing.mode)), 1)
     return [
         _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build]),
-        _gauge("fallow_config_problems", "Mistakes in cluster files.", (), [((), config_problems)]),
+        _gauge("fallow_config_problems", "Mistakes in files, which are not in force.", (), [((), config_problems)]),
         _gauge(
             "fallow_journal_writable",
             "0 while the journal cannot be written: then sizes only shrink.",
@@ -118,6 +121,7 @@ def families(controller: Controller, agent: Agent, now: float, config_problems: 
         *_rows(controller),
         *_clusters(controller, now),
         *_tasks(controller, agent),
+        *_files(refusals or Refusals()),
     ]
 
 
@@ -176,6 +180,18 @@ def _clusters(controller: Controller, now: float) -> Iterator[Metric]:
         for cluster in clusters.values():
             family.add_metric([cluster.name], value(cluster))
         yield family
+
+
+def _files(refusals: Refusals) -> Iterator[Metric]:
+    problems = [((str(file),), len(found)) for file, (_, found) in sorted(refusals.files.items())]
+    yield _gauge("fallow_config_file_problems", "Mistakes of a file that is refused.", ("file",), problems)
+    at = [((), refusals.taken_at or None)]
+    name = "fallow_config_last_taken_timestamp_seconds"
+    yield _gauge(name, "When the files were last read without a mistake, in seconds since 1970.", (), at)
+    reads = CounterMetricFamily("fallow_config_reads", "Files read again while running.", labels=["outcome"])
+    for outcome, count in (("taken", refusals.taken), ("refused", refusals.refused)):
+        reads.add_metric([outcome], count)
+    yield reads
 
 
 def _tasks(controller: Controller, agent: Agent) -> Iterator[Metric]:

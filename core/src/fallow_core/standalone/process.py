@@ -13,6 +13,7 @@ from prometheus_client.core import Metric
 
 from fallow_core.agent.agent import Agent
 from fallow_core.agent.endings_file import EndingsFile
+from fallow_core.config.load import PluginLoader
 from fallow_core.config.settings import Config
 from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
@@ -23,7 +24,8 @@ from fallow_core.model.policy import ExitMode, PublishingMode
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.host_sampler import HostSampler
-from fallow_core.standalone import metrics, requests
+from fallow_core.plugins import discovery
+from fallow_core.standalone import metrics, reloading, requests
 from fallow_core.standalone.builds import Builds
 from fallow_core.standalone.control import ControlServer, Peer
 from fallow_core.standalone.inbox import Inbox
@@ -47,7 +49,12 @@ class Standalone:
     `run` is the whole life of the process. `step` is for a caller that drives it itself.
     """
 
-    def __init__(self, config: Config, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        config: Config,
+        clock: Callable[[], float] = time.monotonic,
+        load_plugin: PluginLoader = discovery.load,
+    ) -> None:
         """Read what an earlier process left.
 
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
@@ -72,6 +79,10 @@ class Standalone:
         self.sample = NodeSample()
         self.agent = Agent(self.node, config.qos, EndingsFile(config.state_dir), clock())
         self.started_at = clock()
+        self.refusals = reloading.Refusals()
+        self.refusals.note(config.problems, time.time())
+        self.files: reloading.Files | None = None
+        self._load_plugin = load_plugin
         self._stopping = False
 
     def run(self) -> None:
@@ -86,11 +97,17 @@ class Standalone:
             stack.callback(self._serve_metrics())
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, self._stop)
+            signal.signal(signal.SIGHUP, self._reload)
+            self.follow_files()
             self._tell_start()
             while not self._stopping:
                 self.step()
             self._leave()
         event(log, logging.INFO, "stopped")
+
+    def follow_files(self) -> None:
+        """From now on what changes in the files takes effect."""
+        self.files = reloading.Files(self.config, self._load_plugin, self.clock, self.inbox.wake)
 
     def step(self) -> None:
         """One round of the loop: sample, tick, then serve and wait until the next sample is due."""
@@ -105,13 +122,19 @@ class Standalone:
     def close(self) -> None:
         """End the instances, as far as they end in time, and give the state directory free."""
         calls = [cluster.instance.close(CLOSE_SECONDS) for cluster in self.controller.clusters.values()]
+        calls += self.builds.closing
+        if self.files is not None:
+            self.files.close()
         deadline = self.clock() + CLOSE_SECONDS
         while not all(call.done for call in calls) and self.clock() < deadline:
             time.sleep(0.05)
         os.close(self._lock)
 
     def _tick(self) -> None:
-        for cluster, instance in self.builds.step():
+        if self.files is not None and not self._stopping and (read := self.files.step(self.config)) is not None:
+            reloading.take(self, read)
+        reloading.retire_departed(self)
+        for cluster, instance in self.builds.step(self.controller.may_succeed):
             self.controller.add(Cluster(instance, cluster.account, self.config.publishing))
         name, clusters, now = self.node.name, self.controller.clusters, self.clock()
         lists = {cluster.name: cluster.lists[name] for cluster in clusters.values() if name in cluster.lists}
@@ -172,7 +195,8 @@ class Standalone:
         address, port = self.config.metrics
 
         def families() -> list[Metric]:
-            return metrics.families(self.controller, self.agent, self.clock(), len(self.config.problems))
+            problems = len(self.config.problems)
+            return metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
 
         return metrics.serve(address, port, lambda: self.inbox.ask(families))
 
@@ -180,6 +204,11 @@ class Standalone:
         self._stopping = True
         self.inbox.close()
         signal.signal(number, signal.SIG_DFL)
+
+    def _reload(self, _number: int, _frame: FrameType | None) -> None:
+        if self.files is not None:
+            self.files.ask()
+            self.inbox.wake()
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return requests.answer(self, peer, request)

@@ -48,10 +48,19 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "config_file": str(fallow.config.file),
         "building": fallow.builds.building,
         "failed": dict(fallow.builds.failed),
-        "config_problems": [str(problem) for problem in fallow.config.problems],
+        "config_problems": _config_problems(fallow),
+        "refused_files": fallow.refusals.shown(),
+        "departing": dict(fallow.controller.departing),
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
     }
+
+
+def _config_problems(fallow: Standalone) -> list[str]:
+    problems = fallow.refusals.lines()
+    if fallow.files is not None and fallow.files.overdue:
+        problems.append(f"{fallow.config.file.parent}: reading the files takes too long: no change is noticed")
+    return problems
 
 
 def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:

@@ -58,7 +58,8 @@ def _under_way(status: View) -> bool:
 def outcome(status: View) -> View:
     """What became of each row, and what else kept sizes from being put back; `done` if nothing did."""
     rows = [_row(cluster["cluster"], row) for cluster in status["clusters"] for row in cluster["rows"]]
-    problems = [*status["config_problems"], *(f"{name}: {why}" for name, why in status["failed"].items())]
+    problems = [text for file in status.get("refused_files", ()) for text in file["problems"]]
+    problems += [f"{name}: {why}" for name, why in status["failed"].items()]
     problems += [f"{name}: still being built" for name in status["building"]]
     problems += [
         f"{cluster['cluster']}: no report yet; {cluster['failing'].get('report', 'its framework does not answer')}"
