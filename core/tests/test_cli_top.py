@@ -1,4 +1,5 @@
 import fcntl
+import io
 import os
 import pty
 import re
@@ -217,6 +218,14 @@ def test_a_caller_has_a_caption_of_its_own(served: Served, capsys: pytest.Captur
     view = Live(title="x", interval_seconds=0.1, run_for_seconds=0.4)
     view.run(source_of(served.folder / "control"), lambda: Extra(caption="the load rises"))
     assert capsys.readouterr().out.count("the load rises") == 1
+
+
+def test_a_name_that_the_encoding_lacks_is_no_reason_to_end(served: Served) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    view = Live(title="x", run_for_seconds=0.3, out=out)
+    assert view.run(source_of(served.folder / "control"), lambda: Extra(caption="日本")) is False
+    out.seek(0)
+    assert "  ??\n" in out.read()
 
 
 def test_a_signal_ends_it_and_the_handlers_are_those_of_before(served: Served) -> None:

@@ -21,9 +21,9 @@ from rich.console import Console
 from rich.text import Text
 
 from fallow_core.cli.live.arranged import arranged
-from fallow_core.cli.live.columns import Column, cut, fit
+from fallow_core.cli.live.columns import Column, cut, fit, wrapped
 from fallow_core.cli.live.panels import bar, panels
-from fallow_core.cli.live.screen import Extra, Frame, rooms, screen, wrapped
+from fallow_core.cli.live.screen import Extra, Frame, rooms, screen
 from fallow_core.cli.live.snapshot import NodeAmounts, Snapshot
 from fallow_core.cli.live.state import Kind, Pane, Ref, State
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from core.tests import live_values as values
-from core.tests.fake_framework import ENFORCE, Framework, size
+from core.tests.fake_framework import ENFORCE, Framework, World, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 from core.tests.live_values import GIB, cluster, decision, explanation, moment, node, over, row, status, task
 
@@ -16,7 +16,9 @@ from fallow_core.cli.live.snapshot import Account, Snapshot, snapshot
 from fallow_core.cli.live.state import Kind, Ref
 from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError, NotRunningError
+from fallow_core.ledger.take_back import Started, TakeBacks
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
+from fallow_core.standalone import view
 from fallow_core.standalone.control import ControlServer
 
 
@@ -246,3 +248,14 @@ def test_a_snapshot_needs_every_part_of_the_answers() -> None:
     del found.status["take_backs"]
     with pytest.raises(KeyError, match="take_backs"):
         snapshot(found)
+
+
+def test_the_take_backs_of_a_controller_are_told_with_their_age(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, monkeypatch, a={"a1": size(8)})
+    started = Started(cluster="alpha/a", resource="cpu", at=world.now - 7.0, amount=500)
+    world.controller.taking_back.state = TakeBacks(started=(started,))
+    assert view.status(world.controller, world.now)["take_backs"] == [
+        {"cluster": "alpha/a", "resource": "cpu", "amount": 500, "ago_seconds": 7.0}
+    ]

@@ -1,5 +1,5 @@
 """The live view of a running Fallow, for `fallow top` and whoever has something to show beside it.
 
-`snapshot`, `state`, `arranged`, `record`, `columns`, `panels`, `screen` and `lines` are pure: they neither read a clock
-nor a terminal. `keys`, `feed` and `live` are the edges. Nothing here changes anything in the Fallow that it shows.
+All but `keys`, `feed` and `live` is pure: it neither reads a clock nor a terminal. `Live` is what runs the view;
+`Extra` is what a caller shows beside it. Nothing here changes anything in the Fallow that is shown.
 """

@@ -1,9 +1,10 @@
 """Tables that fit: columns are left out by their rank, texts are cut, and no line is longer than it may be."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
 from fallow_core.cli.table import printable
@@ -63,6 +64,21 @@ def cut(text: str, width: int, *, keep_end: bool = False) -> str:
     while cell_len(text) > width - 1:
         text = text[1:]
     return "~" + text
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A line as lines of at most so many cells; those that follow are indented as the first, and a little more."""
+    if cell_len(text) <= width:
+        return [text]
+    indent = text[: len(text) - len(text.lstrip())][: max(0, width // 4)]
+    lines = textwrap.wrap(
+        text.strip(),
+        max(1, width - len(indent)),
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  "[: max(0, width // 2)],
+        break_on_hyphens=False,
+    )
+    return [piece for line in lines for piece in chop_cells(line, max(1, width))]
 
 
 def _line(cells: Sequence[tuple[Column, str, int]], *, head: bool = False) -> Text:

@@ -1,5 +1,6 @@
 """The view on a terminal until a key, a signal or the time ends it; where there is no terminal, plain lines."""
 
+import io
 import os
 import signal
 import sys
@@ -53,6 +54,8 @@ class Live:
         `source` is called in a thread of its own; where it raises a FallowError its text is shown, and it is tried
         again. `extra` is called here before each drawing.
         """
+        if isinstance(self.out, io.TextIOWrapper):
+            self.out.reconfigure(errors="replace")  # a name that the terminal's encoding lacks is no reason to end
         with ExitStack() as stack:
             stopped = stack.enter_context(_signals())
             feed = Feed(source, self.interval_seconds)

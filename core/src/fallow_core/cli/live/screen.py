@@ -1,15 +1,13 @@
 """The view as lines that fit a terminal: the most important ones are kept, whatever its size."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, chop_cells
 from rich.console import Group
 from rich.text import Text
 
 from fallow_core.cli.live.arranged import arranged
-from fallow_core.cli.live.columns import cut
+from fallow_core.cli.live.columns import cut, wrapped
 from fallow_core.cli.live.panels import Panel, panels
 from fallow_core.cli.live.record import record
 from fallow_core.cli.live.snapshot import Snapshot
@@ -183,21 +181,6 @@ def _help(frame: Frame, width: int, height: int) -> list[Text]:
 def _scrolled(lines: Sequence[str], state: State, height: int) -> list[Text]:
     first = min(state.scroll, max(0, len(lines) - height))
     return [Text(f" {line}") for line in lines[first : first + max(0, height)]]
-
-
-def wrapped(text: str, width: int) -> list[str]:
-    """A line as lines of at most so many cells; those that follow are indented as the first, and a little more."""
-    if cell_len(text) <= width:
-        return [text]
-    indent = text[: len(text) - len(text.lstrip())][: max(0, width // 4)]
-    lines = textwrap.wrap(
-        text.strip(),
-        max(1, width - len(indent)),
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  "[: max(0, width // 2)],
-        break_on_hyphens=False,
-    )
-    return [piece for line in lines for piece in chop_cells(line, max(1, width))]
 
 
 def _fitting(line: Text, width: int) -> Text:

@@ -5,11 +5,12 @@ Amounts are milli-cores and bytes, ages are seconds. What is not known is `None`
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fallow_core.cli.live.events import Event, events
+from fallow_core.cli.live.problems import problems
 from fallow_core.cli.render import FIELDS
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
@@ -118,7 +119,7 @@ def snapshot(answers: Answers) -> Snapshot:
         accounts=tuple(_account(cluster, answers.explanations) for cluster in status["clusters"]),
         tasks=tuple(_task(task) for task in answers.tasks["tasks"]),
         events=events(status, answers.explanations),
-        problems=tuple(_problems(status, answers.tasks)),
+        problems=tuple(problems(status, answers.tasks)),
         answers=answers,
     )
 
@@ -202,20 +203,3 @@ def _task(task: Answer) -> Task:
         age_seconds=task["age_seconds"],
         cost_core_seconds=task["harm_core_seconds"],
     )
-
-
-def _problems(status: Answer, tasks: Answer) -> Iterator[str]:
-    yield from status["config_problems"]
-    yield from (why if name in why else f"{name}: {why}" for name, why in status["failed"].items())
-    yield from (f"{name}: still being built" for name in status["building"])
-    yield from (f"{name}: {why}" for name, why in status["sample_problems"].items())
-    for cluster in status["clusters"]:
-        yield from (f"{cluster['cluster']}: {call} failed: {why}" for call, why in cluster["failing"].items())
-        for row in cluster["rows"]:
-            if row["refusal"]:
-                yield f"{cluster['cluster']} {row['framework_node']}: refused: {row['refusal']}"
-    yield from (f"{name}: not all tasks are known: {why}" for name, why in tasks["incomplete"].items())
-    if status["restoring"]:
-        yield "the sizes found first are being put back"
-    texts = (status["journal_error"], status["journal_lost"], tasks["endings_error"], tasks["endings_lost"])
-    yield from (text for text in texts if text)
