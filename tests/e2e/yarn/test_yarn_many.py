@@ -8,8 +8,8 @@ import pytest
 from tests.e2e.yarn.application import containers_ended, events
 from tests.e2e.yarn.cluster import StartCluster
 from tests.e2e.yarn.config import Setup
+from tests.e2e.yarn.protocol.test_yarn_tasks import NODE, instance, kill, listed
 from tests.e2e.yarn.rest import wait_for
-from tests.e2e.yarn.test_yarn_tasks import NODE, instance, kill, listed
 
 from fallow_hookspecs import KillResult, TaskRole
 
@@ -21,7 +21,7 @@ def test_while_200_containers_start_and_end_only_those_that_were_named_are_signa
     yarn_cluster: StartCluster,
 ) -> None:
     cluster = yarn_cluster(Setup(node_managers=1, memory_mb=4096, vcores=60))
-    yarn = instance(cluster)
+    yarn = instance(cluster.rm)
     yarn.report_capacity((NODE,), (), 10.0)
     bystanders = [subprocess.Popen(["sleep", "600"]) for _ in range(5)]
     chance, ordered = random.Random(7), set[str]()

@@ -118,6 +118,7 @@ class EmbeddedYarn:
                 trackers=trackers,
                 memory_mb=settings.memory_mb,
                 vcores=settings.vcores,
+                sigkill_seconds=settings.sigkill_seconds,
                 custom=dict(settings.custom.get(name, {})),
                 version=settings.version,
             )

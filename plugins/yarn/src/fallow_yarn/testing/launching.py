@@ -11,15 +11,14 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from fallow_yarn.testing.guard import MARK
-
-TERM_SECONDS: Final = 0.25
-"""From SIGTERM to SIGKILL: yarn.nodemanager.sleep-delay-before-sigkill.ms."""
 
 SPEC, PID, EXIT = "container.json", "pid", "exitcode"
 SIGNALLED: Final = 128
@@ -29,13 +28,16 @@ LOST_ON_RECOVERY: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A NodeManager's own: its name for the ResourceManager, the address of its pages, its folders, the mark."""
+    """A NodeManager's own: its name for the ResourceManager, the address of its pages, its folders, the time
+    from SIGTERM to SIGKILL, the mark of its processes.
+    """
 
     host: str
     port: int
     web_port: int
     local: Path
     logs: Path
+    sigkill_seconds: float
     mark: str
 
     @property
@@ -58,14 +60,18 @@ class Spec:
 
 @dataclass(slots=True)
 class Launched:
-    """A container on this NodeManager. `ordered`: its end was ordered by the ResourceManager."""
+    """A container on this NodeManager. `ordered_at`: when the ResourceManager first ordered its end; `told_at`: when it
+    had heard of it.
+    """
 
     spec: Spec
     folder: Path
+    sigkill_seconds: float
     launcher: "subprocess.Popen[bytes] | None" = None
-    ordered: bool = False
+    ordered_at: float | None = None
     told_at: float | None = None
-    _lost: bool = field(default=False)
+    _lost: bool = False
+    _is_cleaned: bool = False
 
     @classmethod
     def start(cls, spec: Spec, place: Place) -> Self:
@@ -96,14 +102,14 @@ class Launched:
                 cwd=folder,
                 env=_environment(spec, place, folder, logs),
             )
-        return cls(spec, folder, launcher)
+        return cls(spec, folder, place.sigkill_seconds, launcher)
 
     @classmethod
     def recover(cls, place: Place) -> list[Self]:
         """Those that an earlier process of this NodeManager has started and nobody was told the end of."""
         found = []
         for file in sorted(place.local.glob(f"usercache/*/appcache/*/*/{SPEC}")):
-            container = cls(Spec(**json.loads(file.read_text())), file.parent)
+            container = cls(Spec(**json.loads(file.read_text())), file.parent, place.sigkill_seconds)
             container._lost = container.exit_code is None and not container._is_alive()
             found.append(container)
         return found
@@ -132,13 +138,21 @@ class Launched:
         return None
 
     def end(self) -> None:
-        """SIGTERM, and after a while SIGKILL."""
-        if not self.ordered:
-            self.ordered = True
+        """SIGTERM, and after a while SIGKILL; also at a later order, for it may have had no process yet."""
+        now = time.monotonic()
+        if self.ordered_at is None:
+            self.ordered_at = now
             self.signal(signal.SIGTERM)
-            timer = threading.Timer(TERM_SECONDS, self.signal, (signal.SIGKILL,))
-            timer.daemon = True
-            timer.start()
+            self._later(lambda: self.signal(signal.SIGKILL))
+        elif now - self.ordered_at > self.sigkill_seconds:
+            self.signal(signal.SIGKILL)
+
+    def clean_up(self) -> None:
+        """Once its first process has ended, end the rest of it."""
+        if not self._is_cleaned and self.exit_code is not None:
+            self._is_cleaned = True
+            self._signal_rest(signal.SIGTERM)
+            self._later(lambda: self._signal_rest(signal.SIGKILL))
 
     def signal(self, number: int) -> None:
         """A signal to its process group; nothing if it has no process (yet)."""
@@ -157,15 +171,29 @@ class Launched:
         code = self.exit_code
         if code is None or code == 0:
             return ""
-        if self.ordered:
+        if self.ordered_at is not None:
             return f"Container killed by the ResourceManager. Exit code is {code}"
         if code == SIGNALLED + signal.SIGKILL or code == SIGNALLED + signal.SIGTERM:
             return f"Container killed on request. Exit code is {code}"
         return f"Exception from container-launch. Exit code: {code}"
 
+    def _later(self, act: Callable[[], None]) -> None:
+        timer = threading.Timer(self.sigkill_seconds, act)
+        timer.daemon = True
+        timer.start()
+
+    def _signal_rest(self, number: int) -> None:
+        """A signal to those that are still in its process group. The number of the group may be another's by now."""
+        group = self.pid
+        for entry in os.scandir("/proc"):
+            with suppress(OSError, ValueError):
+                if entry.name.isdigit() and os.getpgid(int(entry.name)) == group and self._owns(int(entry.name)):
+                    os.kill(int(entry.name), number)
+
     def _is_alive(self) -> bool:
-        if (pid := self.pid) is None:
-            return False
+        return self.pid is not None and self._owns(self.pid)
+
+    def _owns(self, pid: int) -> bool:
         with suppress(OSError):
             return f"CONTAINER_ID={self.spec.id}".encode() in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         return False

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from fallow_yarn.testing.launching import KILLED_BY_MANAGER, TERM_SECONDS, Launched, Place, Spec
+from fallow_yarn.testing.launching import KILLED_BY_MANAGER, Launched, Place, Spec
 from fallow_yarn.testing.listener import HOST, Listener
 from fallow_yarn.testing.web import Request, Response, failure, page, serve_http, settings_page
 
@@ -39,6 +39,7 @@ class Config:
     memory_mb: int
     vcores: int
     custom: dict[str, int]
+    sigkill_seconds: float
     version: str
 
 
@@ -54,6 +55,7 @@ class NodeManager:
             web_port=config.web_port,
             local=folder / "local",
             logs=folder / "logs",
+            sigkill_seconds=config.sigkill_seconds,
             mark=config.mark,
         )
         self._size = [config.memory_mb, config.vcores]
@@ -123,6 +125,8 @@ class NodeManager:
     def _statuses(self) -> list[Json]:
         """Every container whose process is there or has ended; those that nobody here knows have ended."""
         with self._lock:
+            for container in self._containers.values():
+                container.clean_up()
             told = [
                 {"id": name, "exit_code": container.exit_code, "diagnostics": container.diagnostics}
                 for name, container in self._containers.items()
@@ -181,7 +185,7 @@ class NodeManager:
     def _entry(self, container: Launched) -> Json:
         code = container.exit_code
         if code is None:
-            state = "KILLING" if container.ordered else "RUNNING" if container.has_begun else "SCHEDULED"
+            state = "KILLING" if container.ordered_at is not None else "RUNNING" if container.has_begun else "SCHEDULED"
         elif container.told_at is not None:
             state = "DONE"
         else:
@@ -190,7 +194,11 @@ class NodeManager:
         return {
             "id": spec.id,
             "state": state,
-            "exitCode": RUNNING_CODE if code is None else KILLED_BY_MANAGER if container.ordered else code,
+            "exitCode": RUNNING_CODE
+            if code is None
+            else KILLED_BY_MANAGER
+            if container.ordered_at is not None
+            else code,
             "diagnostics": container.diagnostics,
             "user": spec.user,
             "totalMemoryNeededMB": spec.memory_mb,
@@ -209,7 +217,7 @@ class NodeManager:
             "yarn.nodemanager.local-dirs": self._place.local,
             "yarn.nodemanager.log-dirs": self._place.logs,
             "yarn.nodemanager.container-executor.class": EXECUTOR,
-            "yarn.nodemanager.sleep-delay-before-sigkill.ms": round(TERM_SECONDS * 1000),
+            "yarn.nodemanager.sleep-delay-before-sigkill.ms": round(self._config.sigkill_seconds * 1000),
             "yarn.nodemanager.disk-health-checker.enable": "false",
             "yarn.nodemanager.recovery.enabled": "true",
         }

@@ -22,7 +22,7 @@ ABSENT_SECONDS: Final = 0.001
 
 PREEMPTED_TEXT: Final = "Container preempted by scheduler"
 LOST_TEXT: Final = "Container released on a *lost* node"
-ZERO: Final = Size(0, 0)
+MOST_TAKEN: Final = 10_000
 
 
 class UnknownNode(Exception):  # noqa: N818 - an answer of the ResourceManager
@@ -47,13 +47,17 @@ class _Change:
 
 
 class Scheduler:
-    """Nodes and applications of one term of an active ResourceManager. `epoch` counts its starts."""
+    """Nodes and applications of one term of an active ResourceManager. `epoch` counts its starts.
+
+    `taken` are the newest size updates, each with the time at which it was answered.
+    """
 
     def __init__(self, settings: Settings, applications: Sequence[Application], epoch: int) -> None:
         self.settings = settings
         self.nodes: dict[str, NodeState] = {}
         self.applications = list(applications)
         self._epoch = epoch
+        self.taken: deque[tuple[float, Update]] = deque(maxlen=MOST_TAKEN)
         self._changes: deque[_Change] = deque()
 
     def submit(self, application: Application, now: float) -> None:
@@ -107,6 +111,7 @@ class Scheduler:
             if update.node_id not in self.nodes or not self.nodes[update.node_id].is_running:
                 raise UnknownNode(update.node_id)
         for update in updates:
+            self.taken.append((now, update))
             self._queue(self.nodes[update.node_id], update, now)
 
     def signal(self, container_id: str, *, force: bool) -> bool:

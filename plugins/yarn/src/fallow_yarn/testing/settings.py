@@ -20,8 +20,9 @@ class Settings:
     change sizes; None: everybody. `ha`: a second ResourceManager that stands by.
 
     `heartbeat_seconds`: from one report of a NodeManager to the next. `change_seconds`: how long the scheduler takes
-    for one change of a size, `starting_seconds`: how long a ResourceManager is up before it is active, and
-    `expiry_seconds`: how long a silent NodeManager counts as alive.
+    for one change of a size, `starting_seconds`: how long a ResourceManager is up before it is active,
+    `expiry_seconds`: how long a silent NodeManager counts as alive, `sigkill_seconds`: how long a container has from
+    SIGTERM to SIGKILL, and the rest of it from the end of its first process.
     """
 
     nodes: int = 1
@@ -37,6 +38,7 @@ class Settings:
     change_seconds: float = 0.01
     starting_seconds: float = 0.2
     expiry_seconds: float = 600.0
+    sigkill_seconds: float = 0.25
 
     def __post_init__(self) -> None:
         if self.memory_mb < self.minimum.memory_mb or self.vcores < self.minimum.vcores:

@@ -1,16 +1,12 @@
-"""The ResourceManager client against the real one."""
+"""The ResourceManager client against the embedded and the real one."""
 
 import getpass
-import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
-from tests.e2e.yarn import config, rest
-from tests.e2e.yarn.application import containers_ended, containers_running
-from tests.e2e.yarn.cluster import AM_MEMORY_MB, Cluster, StartCluster
-from tests.e2e.yarn.config import Setup
-from tests.e2e.yarn.jars import Jars
+from tests.e2e.yarn import rest
+from tests.e2e.yarn.protocol.clusters import MASTER_MB, VERSION, Manager, Shape, Yarn
+from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
 from fallow_yarn.errors import (
@@ -33,18 +29,9 @@ from fallow_yarn.rm.size import Size
 
 OWN_USER = getpass.getuser()  # the daemon's own user is always an administrator
 LICENCES = 5
-SETUP = Setup(
-    node_managers=2,
-    memory_mb=4096,
-    vcores=4,
-    site={
-        "rm": {"yarn.admin.acl": "nobody-else", "yarn.resource-types": "licence"},
-        "nm1": {"yarn.resource-types": "licence", "yarn.nodemanager.resource-type.licence": str(LICENCES)},
-    },
-)
+SHAPE = Shape(nodes=2, memory_mb=4096, vcores=4, admin="nobody-else", licences=LICENCES)
 FULL = Size(4096, 4)
 Custom = Mapping[str, tuple[CustomResource, ...]]
-ADDRESSES = ("address", "admin.address", "scheduler.address", "resource-tracker.address", "webapp.address")
 
 
 def soon() -> Deadline:
@@ -52,29 +39,28 @@ def soon() -> Deadline:
 
 
 @pytest.fixture(scope="module")
-def cluster(yarn_cluster: StartCluster) -> Cluster:
-    return yarn_cluster(SETUP)
+def cluster(start_yarn: StartYarn) -> Yarn:
+    return start_yarn(SHAPE)
 
 
 def client_of(
-    cluster: Cluster, *, user: str = OWN_USER, client: str | None = None, web: str | None = None
+    rm: Manager, *, user: str = OWN_USER, client: str | None = None, web: str | None = None
 ) -> ResourceManager:
-    rm = cluster.rm
     return ResourceManager(client=client or rm.client, admin=rm.admin, web=web or rm.web, user=user)
 
 
 @pytest.fixture(scope="module")
-def custom(cluster: Cluster) -> Iterator[Custom]:
+def custom(cluster: Yarn) -> Iterator[Custom]:
     """The further resources of each node, as they were at the beginning."""
-    rm = client_of(cluster)
+    rm = client_of(cluster.rm)
     yield customs(rm)
     rm.close()
 
 
 @pytest.fixture
-def rm(cluster: Cluster, custom: Custom) -> Iterator[ResourceManager]:
+def rm(cluster: Yarn, custom: Custom) -> Iterator[ResourceManager]:
     """A client; in the end the nodes have their configured sizes again."""
-    made = client_of(cluster)
+    made = client_of(cluster.rm)
     yield made
     full = dict.fromkeys(node_ids(cluster), FULL)
     resize(made, full, custom)
@@ -82,8 +68,12 @@ def rm(cluster: Cluster, custom: Custom) -> Iterator[ResourceManager]:
     made.close()
 
 
-def node_ids(cluster: Cluster) -> list[str]:
-    return [nm.node_id for nm in cluster.nms.values()]
+def node_ids(cluster: Yarn) -> list[str]:
+    return [nm.node_id for nm in cluster.nodes.values()]
+
+
+def shown(cluster: Yarn) -> dict[str, rest.Node]:
+    return rest.nodes(cluster.rm.web)
 
 
 def in_force(rm: ResourceManager) -> dict[str, Size | None]:
@@ -105,7 +95,7 @@ def wait_in_force(rm: ResourceManager, sizes: Mapping[str, Size]) -> None:
     wait_for(lambda: sizes.items() <= in_force(rm).items(), 20, f"the sizes {sizes}")
 
 
-def test_nodes_totals_and_settings_are_read(cluster: Cluster, rm: ResourceManager) -> None:
+def test_nodes_totals_and_settings_are_read(cluster: Yarn, rm: ResourceManager) -> None:
     for _ in range(2):
         reading = rm.read(soon())
         assert {node_id: node.in_force for node_id, node in reading.nodes.items()} == dict.fromkeys(
@@ -115,18 +105,18 @@ def test_nodes_totals_and_settings_are_read(cluster: Cluster, rm: ResourceManage
         assert reading.metrics.total == Size(8192, 8)
     facts = rm.facts(soon())
     assert facts.identity.active
-    assert facts.identity.version == os.environ.get("FALLOW_TEST_HADOOP", "3.5.0")
+    assert facts.identity.version == VERSION
     assert reading.metrics.pending == (Size(0, 0) if facts.identity.release >= (3, 3) else None)
     assert facts.setup is not None
     assert facts.setup.scheduler == "capacityScheduler"
-    assert facts.setup.minimum == Size(SETUP.min_mb, 1)
+    assert facts.setup.minimum == Size(SHAPE.minimum_mb, 1)
     assert facts.setup.maximum == Size(8192, 4)
     assert facts.setup.calculator is Calculator.DOMINANT
     assert facts.setup.asynchronous is (facts.identity.release >= (3, 5))
 
 
 def test_new_sizes_come_into_force_and_an_unknown_node_spoils_nothing(
-    cluster: Cluster, rm: ResourceManager, custom: Custom
+    cluster: Yarn, rm: ResourceManager, custom: Custom
 ) -> None:
     first, second = node_ids(cluster)
     wanted = {first: Size(2048, 2), second: Size(3000, 3)}
@@ -139,9 +129,9 @@ def test_new_sizes_come_into_force_and_an_unknown_node_spoils_nothing(
 
 
 def test_further_resources_stay_when_they_are_sent_back_and_vanish_when_not(
-    cluster: Cluster, rm: ResourceManager, custom: Custom
+    cluster: Yarn, rm: ResourceManager, custom: Custom
 ) -> None:
-    first = cluster.nms["nm1"].node_id
+    first = cluster.nodes["nm1"].node_id
     for size, sent, shown in ((Size(2048, 2), custom, LICENCES), (Size(2000, 2), {}, 0), (Size(2001, 2), custom, 5)):
         resize(rm, {first: size}, sent)
         wait_in_force(rm, {first: size})
@@ -149,14 +139,14 @@ def test_further_resources_stay_when_they_are_sent_back_and_vanish_when_not(
 
 
 def test_while_sizes_change_all_the_time_nothing_false_is_read_and_nothing_is_ended(
-    cluster: Cluster, rm: ResourceManager, custom: Custom
+    cluster: Yarn, rm: ResourceManager, custom: Custom
 ) -> None:
     """A node is out of the scheduler's table for a moment at each change, and must not look idle then."""
     app = cluster.submit(2, 512, 1, "exec sleep 600")
-    wait_for(lambda: len(containers_running(app)) == 2, 60, "the containers")
-    used_mb = AM_MEMORY_MB + 2 * 512
-    wait_for(lambda: sum(n.used_mb for n in cluster.nodes().values()) == used_mb, 20, "what they use")
-    used = {node_id: Size(node.used_mb, node.used_vcores) for node_id, node in cluster.nodes().items()}
+    wait_for(lambda: len(app.running()) == 2, 60, "the containers")
+    used_mb = MASTER_MB + 2 * 512
+    wait_for(lambda: sum(n.used_mb for n in shown(cluster).values()) == used_mb, 20, "what they use")
+    used = {node_id: Size(node.used_mb, node.used_vcores) for node_id, node in shown(cluster).items()}
     first, second = node_ids(cluster)
     rm.read(soon())
     sent = {first: {FULL}, second: {FULL}}
@@ -170,12 +160,12 @@ def test_while_sizes_change_all_the_time_nothing_false_is_read_and_nothing_is_en
             assert reading.used in (None, used[node_id])
     wait_in_force(rm, pair)
     assert {node_id: reading.used for node_id, reading in rm.read(soon()).nodes.items()} == used
-    assert containers_ended(app) == []
+    assert app.exits() == {}
 
 
-def test_a_user_without_rights_is_told_so_and_may_still_read(cluster: Cluster) -> None:
-    stranger = client_of(cluster, user="stranger")
-    first = cluster.nms["nm1"].node_id
+def test_a_user_without_rights_is_told_so_and_may_still_read(cluster: Yarn) -> None:
+    stranger = client_of(cluster.rm, user="stranger")
+    first = cluster.nodes["nm1"].node_id
     with pytest.raises(AccessDeniedError, match="'stranger' needs the right") as caught:
         stranger.update([NodeUpdate(node_id=first, size=Size(2048, 2))], soon())
     assert not caught.value.maybe_sent
@@ -185,66 +175,51 @@ def test_a_user_without_rights_is_told_so_and_may_still_read(cluster: Cluster) -
     stranger.close()
 
 
-def test_the_daemons_own_user_has_the_right_and_asking_changes_nothing(cluster: Cluster, rm: ResourceManager) -> None:
+def test_the_daemons_own_user_has_the_right_and_asking_changes_nothing(cluster: Yarn, rm: ResourceManager) -> None:
     rm.check_rights(soon())
     assert in_force(rm) == dict.fromkeys(node_ids(cluster), FULL)
 
 
-def test_a_wrong_port_is_diagnosed(cluster: Cluster) -> None:
+def test_a_wrong_port_is_diagnosed(cluster: Yarn) -> None:
     rm = cluster.rm
     for wrong, expected, words in (
-        (client_of(cluster, client=rm.admin), NoSuchCallError, "another port of the ResourceManager"),
-        (client_of(cluster, client=rm.web), ProtocolError, "this is a web port"),
-        (client_of(cluster, client=rm.scheduler), AuthenticationRefusedError, "SIMPLE authentication is not enabled"),
-        (client_of(cluster, web=rm.client), ProtocolError, "this is a Hadoop IPC port"),
-        (client_of(cluster, web=cluster.nms["nm1"].web), RemoteError, "HTTP 404"),
+        (client_of(cluster.rm, client=rm.admin), NoSuchCallError, "another port of the ResourceManager"),
+        (client_of(cluster.rm, client=rm.web), ProtocolError, "this is a web port"),
+        (
+            client_of(cluster.rm, client=rm.scheduler),
+            AuthenticationRefusedError,
+            "SIMPLE authentication is not enabled",
+        ),
+        (client_of(cluster.rm, web=rm.client), ProtocolError, "this is a Hadoop IPC port"),
+        (client_of(cluster.rm, web=cluster.webs["nm1"]), RemoteError, "HTTP 404"),
     ):
         with pytest.raises(expected, match=words):
             wrong.read(soon())
         wrong.close()
 
 
-def test_after_a_restart_the_same_client_goes_on(cluster: Cluster, rm: ResourceManager) -> None:
+def test_after_a_restart_the_same_client_goes_on(cluster: Yarn, rm: ResourceManager) -> None:
     before = rm.facts(soon()).identity
     assert in_force(rm) == dict.fromkeys(node_ids(cluster), FULL)
     cluster.kill("rm")
     with pytest.raises(UnreachableError):
         rm.read(soon())
-    cluster.restart("rm")
+    cluster.start("rm")
     after = rm.facts(soon()).identity
     assert after.started_on != before.started_on
     rm.check_rights(soon())
     # Which sizes they register with is their affair: a NodeManager is told of a new one with a later heartbeat.
-    shown = {node_id: Size(node.total_mb, node.total_vcores) for node_id, node in cluster.nodes().items()}
-    wait_in_force(rm, shown)
+    wait_in_force(rm, {name: Size(node.total_mb, node.total_vcores) for name, node in shown(cluster).items()})
 
 
-def test_a_standby_is_told_from_a_dead_one(hadoop_jars: Jars, tmp_path: Path) -> None:
-    cluster = Cluster(hadoop_jars, tmp_path / "cluster", Setup(node_managers=0))
-    site = cluster.rm.properties() | config.rm_site(cluster.setup, cluster.rm.home)
-    ha = {
-        "ha.enabled": "true",
-        "ha.automatic-failover.enabled": "false",
-        "ha.rm-ids": "rm1,rm2",
-        "ha.id": "rm1",
-        "cluster-id": "test",
-        "hostname.rm2": "127.0.0.1",
-    }
-    ha |= {f"{key}.rm1": site[f"yarn.resourcemanager.{key}"] for key in ADDRESSES}
-    site |= {f"yarn.resourcemanager.{key}": value for key, value in ha.items()}
-    config.write(cluster.rm.home / "conf", site | config.capacity_scheduler(cluster.setup))
-    rm = client_of(cluster)
-    try:
-        cluster.launch("rm")
-        wait_for(lambda: "clusterInfo" in rest.call(cluster.rm.web, "/ws/v1/cluster/info"), 60, "the web server")
-        identity = rm.facts(soon()).identity
-        assert (identity.active, identity.ha_state) == (False, "STANDBY")
-        with pytest.raises(StandbyError):
-            rm.check_rights(soon())
-        with pytest.raises(StandbyError):
-            read_metrics(rm._web, soon())
-        with pytest.raises(UnreachableError):
-            rm.nodes(soon())
-    finally:
-        rm.close()
-        cluster.stop()
+def test_a_standby_is_told_from_a_dead_one(standby: Manager) -> None:
+    rm = client_of(standby)
+    identity = rm.facts(soon()).identity
+    assert (identity.active, identity.ha_state) == (False, "STANDBY")
+    with pytest.raises(StandbyError):
+        rm.check_rights(soon())
+    with pytest.raises(StandbyError):
+        read_metrics(rm._web, soon())
+    with pytest.raises(UnreachableError):
+        rm.nodes(soon())
+    rm.close()
