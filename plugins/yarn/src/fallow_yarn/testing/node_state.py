@@ -82,6 +82,11 @@ class NodeState:
         used = self.used
         return Size(self.total.memory_mb - used.memory_mb, self.total.vcores - used.vcores)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether its NodeManager has been told its size, by a release that does."""
+        return self._untold is None
+
     def is_in_table(self, now: float) -> bool:
         """Whether the scheduler has it in its table."""
         return self.is_running and now >= self.absent_until
