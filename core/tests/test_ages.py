@@ -132,8 +132,8 @@ def test_the_older_a_sample_the_smaller_the_size(one: float, other: float) -> No
     assert size(inputs(max(one, other))) <= size(inputs(min(one, other)))
 
 
-@given(st.floats(-5000, 5000))
-def test_a_clock_that_jumps_enlarges_nothing(jump: float) -> None:
+@given(st.integers(-5000, 5000))
+def test_a_clock_that_jumps_enlarges_nothing(jump: int) -> None:
     """All was measured before the jump, and no later than now."""
     before = inputs(in_force=4)
-    assert size(replace(before, now=NOW + jump)) <= (12 if jump == 0 or 0 <= jump < DEGRADE else 4)
+    assert size(replace(before, now=NOW + jump)) <= (12 if 0 <= jump < DEGRADE else 4)
