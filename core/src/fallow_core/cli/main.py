@@ -15,6 +15,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 COMMANDS = {
     "adopt": ("fallow_core.cli.inspect:adopt", "Let what was there at first be taken back."),
     "config": ("fallow_core.cli.config:config", "Check configuration files, or write them to start from."),
+    "demo": ("fallow_core.cli.demo.command:demo", "Show on this host, in under a minute, what Fallow does."),
     "doctor": ("fallow_core.cli.inspect:doctor", "Check what Fallow needs on this host and of its frameworks."),
     "explain": ("fallow_core.cli.inspect:explain", "Show the inputs and the arithmetic of each offer."),
     "plugins": ("fallow_core.cli.plugins:plugins", "List the installed plugins."),

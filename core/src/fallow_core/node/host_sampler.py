@@ -34,12 +34,18 @@ class _CpuReading:
 class HostSampler:
     """Reads the host; remembers the reading before, and which processes are batch.
 
-    `clock` gives monotonic seconds.
+    `clock` gives monotonic seconds, `cpu` the counters of the host from a pass over its processes.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic, proc_root: Path = PROC_ROOT) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        proc_root: Path = PROC_ROOT,
+        cpu: Callable[[Mapping[int, ProcessStat]], CpuCounters] | None = None,
+    ) -> None:
         self._clock = clock
         self._proc_root = proc_root
+        self._counters = cpu or (lambda _processes: read_cpu(proc_root))
         self._cpu_before: _CpuReading | None = None
         self._batch: frozenset[Process] = frozenset()
         self._missing: dict[ResourceName, str] = {}
@@ -82,7 +88,7 @@ class HostSampler:
             return None
 
     def _cpu(self, processes: Mapping[int, ProcessStat]) -> Usage:
-        counters = read_cpu(self._proc_root)
+        counters = self._counters(processes)
         at = self._clock()
         before = self._cpu_before
         if before is not None and at <= before.at:

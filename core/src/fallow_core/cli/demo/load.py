@@ -14,15 +14,16 @@ with open(sys.argv[1], 'rb') as file:
     level = mmap.mmap(file.fileno(), 1, access=mmap.ACCESS_READ)
 parent = int(sys.argv[2])
 while os.getppid() == parent:
-    began = time.monotonic()
-    while time.monotonic() < began + 0.05 * level[0] / 100:
+    began, until = time.monotonic(), time.process_time() + 0.05 * level[0] / 100
+    while time.process_time() < until:
         pass
     time.sleep(max(0.0, began + 0.05 - time.monotonic()))
 """
 
 
 class OnlineLoad:
-    """Uses `percent` of the CPUs that this process may run on; of nothing at first. It ends with this process."""
+    """Uses `percent` of the CPUs that this process may run on; of nothing at first. It ends with this process,
+    and not by itself on Ctrl-C in a terminal."""
 
     def __init__(self, folder: Path) -> None:
         file = folder / "level"
@@ -30,7 +31,7 @@ class OnlineLoad:
         with file.open("r+b") as opened:
             self._level = mmap.mmap(opened.fileno(), 1)
         command = [sys.executable, "-ISc", _BURNER, str(file), str(os.getpid())]
-        self._burners = [subprocess.Popen(command) for _ in os.sched_getaffinity(0)]  # noqa: S603
+        self._burners = [subprocess.Popen(command, start_new_session=True) for _ in os.sched_getaffinity(0)]  # noqa: S603
 
     @property
     def percent(self) -> int:

@@ -10,25 +10,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from fallow_core.cli.demo import task
+from fallow_core.cli.demo import host, task
 from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
 from fallow_core.cli.demo.load import OnlineLoad
-from fallow_core.errors import FallowError
+from fallow_core.errors import FallowError, NotRunningError
+from fallow_core.standalone.control import ask
 
 CLUSTER = "demo"
 TASKS_AT_ONCE = 8
 TASKS = 64
 TASK_SECONDS = 6.0  # of a task that gets all the CPU it asks for
 TASK_MEMORY_BYTES = 64 << 20
+START_SECONDS = 30.0
 END_SECONDS = 20.0
-
-# If this process is killed, Fallow is told to end by the kernel.
-_FALLOW = """
-import ctypes, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-from fallow_core.cli.main import main
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 class Stage:
@@ -50,15 +44,13 @@ class Stage:
         with self._stack:
             self._progress.mkdir()
             self.load = self._stack.enter_context(OnlineLoad(self._folder))
-            cpu_milli = (os.cpu_count() or 1) * 1000
             self.framework = self._start(
                 self._folder / "framework",
-                cpu_milli=cpu_milli,
+                cpu_milli=(os.cpu_count() or 1) * 1000,
                 memory_bytes=TASKS_AT_ONCE * TASK_MEMORY_BYTES,
                 tasks_at_once=TASKS_AT_ONCE,
             )
             self._stack.callback(self.framework.close)
-            self.framework.submit(self._task(cpu_milli // TASKS_AT_ONCE), TASKS)
             self._configure()
             self._stack.callback(self._end_fallow)
             self._stack = self._stack.pop_all()
@@ -69,12 +61,21 @@ class Stage:
     ) -> None:
         self._stack.close()
 
-    def start_fallow(self) -> None:
-        """Start `fallow run` on this host; it answers a moment later."""
-        if self._fallow is None:
-            with self.log.open("wb") as log:
-                command = [sys.executable, "-c", _FALLOW, "run", "--config", str(self._folder)]
-                self._fallow = subprocess.Popen(command, stdout=log, stderr=log)  # noqa: S603
+    def begin(self) -> None:
+        """Queue the tasks, start `fallow run`, and wait until it answers.
+
+        :raises FallowError: it ends, or does not answer in time.
+        """
+        self.framework.submit(self._task((os.cpu_count() or 1) * 1000 // TASKS_AT_ONCE), TASKS)
+        with self.log.open("wb") as log:
+            command = [sys.executable, "-m", host.__name__, str(self._folder), str(os.getpid())]
+            self._fallow = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
+        end = time.monotonic() + START_SECONDS
+        while not self._answers():
+            self.check()
+            if time.monotonic() > end:
+                raise FallowError(f"fallow run does not answer within {START_SECONDS:.0f} s: {self._said()}")
+            time.sleep(0.1)
 
     def check(self) -> None:
         """Make sure that Fallow runs.
@@ -82,7 +83,7 @@ class Stage:
         :raises FallowError: it has ended, with what it said last.
         """
         if self._fallow is not None and self._fallow.poll() is not None:
-            raise FallowError("fallow run has ended: " + self.log.read_text(errors="replace")[-2000:].strip())
+            raise FallowError(f"fallow run has ended: {self._said()}")
 
     def counts(self) -> Counts:
         """The tasks by what became of them."""
@@ -94,6 +95,15 @@ class Stage:
             return int((self._progress / task_id).read_text())
         except (OSError, ValueError):
             return None
+
+    def _answers(self) -> bool:
+        try:
+            return not ask(self.socket, {"request": "status"})["building"]
+        except NotRunningError:
+            return False
+
+    def _said(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:].strip()
 
     def _task(self, cpu_milli: int) -> str:
         work_seconds = TASK_SECONDS * cpu_milli / 1000
@@ -128,6 +138,7 @@ class Stage:
             "kind": "Cluster",
             "metadata": {"name": CLUSTER},
             "plugin": self._plugin,
+            "limit": {"memory": f"{2 * TASKS_AT_ONCE * TASK_MEMORY_BYTES >> 20}Mi"},
             "spec": dict(self.framework.spec),
         }
         (self._folder / "clusters.d").mkdir()

@@ -29,7 +29,6 @@ def work(seconds: float, share: float, progress: Path | None) -> None:
 
 def main(folder: str, variable: str, work_seconds: str, cpu_milli: str) -> None:
     """Share the work out over as many processes as are needed."""
-    os.nice(19)
     milli = int(cpu_milli)
     count = -(-milli // 1000)
     progress = Path(folder) / os.environ[variable]

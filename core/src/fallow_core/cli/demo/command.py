@@ -1,0 +1,60 @@
+"""The command `fallow demo`."""
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from fallow_core.cli.demo.framework import load
+from fallow_core.cli.demo.host import OwnCpu
+from fallow_core.cli.demo.phases import END_SECONDS
+from fallow_core.cli.demo.show import Show, alone
+from fallow_core.cli.demo.stage import Stage
+from fallow_core.cli.demo.summary import Moment, delays, summary
+from fallow_core.cli.live.live import Live
+from fallow_core.node.host_sampler import HostSampler
+
+INTERVAL_SECONDS = 0.5
+
+
+@click.command()
+@click.option("--plugin", default="yarn", show_default=True, help="Whose demo: an installed plugin that has one.")
+def demo(plugin: str) -> None:
+    """Show on this host, in under a minute, what Fallow does.
+
+    It starts a small resource manager with a queue of batch tasks, a load that rises and falls as online services do,
+    and Fallow between them; all of it is real, uses this host's CPU, and is gone afterwards. It needs no root.
+    """
+    start = load(plugin)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # as Ctrl-C: what was started is taken down
+    with tempfile.TemporaryDirectory(prefix="fallow-demo-") as folder, Stage(start, plugin, Path(folder)) as stage:
+        moments = alone(stage, _sampled(HostSampler(cpu=OwnCpu(os.getpid()))), click.echo)
+        click.echo("Fallow starts.")
+        stage.begin()
+        show = Show(stage, time.monotonic())
+        view = Live(title="fallow demo", interval_seconds=INTERVAL_SECONDS, run_for_seconds=END_SECONDS)
+        interrupted = view.run(show.look, show.extra)
+        text = summary(
+            moments + show.moments,
+            stage.counts(),
+            delays(show.steps, stage.framework.told()),
+            list(show.endings.values()),
+        )
+    click.echo(f"\n{'Ended early. ' if interrupted else ''}What was seen:\n{text}")
+
+
+def _sampled(sampler: HostSampler) -> Callable[[], Moment | None]:
+    sampler.sample()
+
+    def sample() -> Moment | None:
+        cpu = sampler.sample().cpu
+        if cpu is None:
+            return None
+        return Moment(at=cpu.measured_at, capacity_milli=cpu.capacity, used_milli=cpu.used, batch_milli=0, lends=False)
+
+    return sample

@@ -1,0 +1,58 @@
+"""Fallow on a host that consists of the demo's own processes.
+
+Whatever else runs on this host neither takes part in the demo nor disturbs it: CPU in use is that of the demo, of as
+many CPUs as this host has. All else is `fallow run` as it is.
+
+    python -m fallow_core.cli.demo.host FOLDER PID
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from fallow_core import log
+from fallow_core.cli.run import load_config
+from fallow_core.errors import FallowError
+from fallow_core.node.host_sampler import HostSampler
+from fallow_core.node.process_tree import batch_processes
+from fallow_core.node.procfs import CpuCounters, ProcessStat
+from fallow_core.standalone.process import Standalone
+
+PR_SET_PDEATHSIG = 1
+
+
+class OwnCpu:
+    """CPU counters of a process and all that runs below it."""
+
+    def __init__(self, root_pid: int) -> None:
+        self._root_pid = root_pid
+        self._ticks = 0
+
+    def __call__(self, processes: Mapping[int, ProcessStat]) -> CpuCounters:
+        """The counters at one pass. What a process used that nobody waited for is lost, so they may stand still."""
+        root = processes.get(self._root_pid)
+        tree = batch_processes(processes, () if root is None else (root.process,), frozenset())
+        self._ticks = max(self._ticks, sum(processes[process.pid].total_ticks for process in tree))
+        return CpuCounters(busy_ticks=self._ticks, online_cpus=os.cpu_count() or 1)
+
+
+def main(folder: str, root_pid: str) -> int:
+    """Run Fallow until SIGTERM, or until the demo has gone."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    try:
+        config = load_config(Path(folder))
+        log.set_up(config.log_level)
+        fallow = Standalone(config)
+        fallow.sampler = HostSampler(cpu=OwnCpu(int(root_pid)))
+        fallow.run()
+    except FallowError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
