@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
@@ -42,10 +43,10 @@ def refused(java_class: str, message: str) -> Refusal:
 
 
 def serve_ipc(protocols: Protocols) -> Serve:
-    """Serve a connection: one call after the other."""
+    """Serve a connection: one call after the other. What makes no sense ends it."""
 
     def serve(connection: socket.socket) -> None:
-        with connection.makefile("rb") as incoming:
+        with connection.makefile("rb") as incoming, suppress(DecodeError, IndexError):
             if not _is_ours(connection, incoming):
                 return
             user = ""
@@ -91,14 +92,11 @@ def _read(incoming: BinaryIO) -> _Request | None:
     if not 0 < count <= MAX_REQUEST_BYTES:
         raise ValueError(f"a frame of {count} bytes")
     header, *parts = _delimited(incoming.read(count))
-    try:
-        return _Request(RequestHeader.FromString(header), parts)
-    except DecodeError as error:
-        raise ValueError(str(error)) from None
+    return _Request(RequestHeader.FromString(header), parts)
 
 
 def _delimited(payload: bytes) -> list[bytes]:
-    """The messages of a frame, each of which stands behind its length."""
+    """The messages of a frame, each of which stands behind its length; IndexError if it ends too soon."""
     messages = []
     position = 0
     while position < len(payload):
@@ -109,6 +107,8 @@ def _delimited(payload: bytes) -> list[bytes]:
             position += 1
         count |= byte << shift
         position += 1 + count
+        if position > len(payload):
+            raise IndexError(f"a message of {count} bytes in a frame of {len(payload)}")
         messages.append(payload[position - count : position])
     return messages
 

@@ -127,8 +127,13 @@ class Launched:
 
     @property
     def has_begun(self) -> bool:
-        """Whether its process is there."""
-        return self.pid is not None
+        """Whether its process leads a session, so that it can be signalled; also once it has ended."""
+        if (pid := self.pid) is None:
+            return False
+        try:
+            return os.getsid(pid) == pid
+        except ProcessLookupError:
+            return True
 
     @property
     def pid(self) -> int | None:

@@ -12,7 +12,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from fallow_yarn.testing.listener import Serve
 
 MAX_BODY_BYTES: Final = 1 << 20
-METHODS: Final = (b"GET ", b"POST", b"PUT ", b"HEAD")
+MAX_LINE_BYTES: Final = 1 << 16
+METHOD_BYTES: Final = 4
+METHODS: Final = (b"GET ", b"POST")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,22 +74,25 @@ def serve_http(answer: Answer) -> Serve:
 
     def serve(connection: socket.socket) -> None:
         with connection.makefile("rb") as incoming:
-            while (request := _read(incoming)) is not None:
-                connection.sendall(_written(answer(request)))
-            # What is no HTTP gets its answer at once: who sends it does not end a line.
-            connection.sendall(_written(plain("Bad Message: Illegal character", HTTPStatus.BAD_REQUEST)))
+            while start := incoming.read(METHOD_BYTES):
+                try:
+                    # What is no HTTP is answered at once: who sends it does not end a line.
+                    response = answer(_read(start, incoming))
+                except ValueError as error:
+                    connection.sendall(_written(plain(f"Bad Message: {error}", HTTPStatus.BAD_REQUEST)))
+                    return
+                connection.sendall(_written(response))
 
     return serve
 
 
-def _read(incoming: BinaryIO) -> Request | None:
-    """The next request; None for what is none, or at the end."""
-    start = incoming.read(4)
+def _read(start: bytes, incoming: BinaryIO) -> Request:
+    """The request that begins so; ValueError for what is none."""
     if start not in METHODS:
-        return None
-    method, target, _ = (start + incoming.readline(65536)).decode("latin-1").split()
+        raise ValueError("Illegal character")
+    method, target, _ = (start + incoming.readline(MAX_LINE_BYTES)).decode("latin-1").split()
     length = 0
-    while (line := incoming.readline(65536).strip()) != b"":
+    while (line := incoming.readline(MAX_LINE_BYTES).strip()) != b"":
         name, _, value = line.partition(b":")
         if name.lower() == b"content-length":
             length = min(int(value), MAX_BODY_BYTES)
