@@ -11,12 +11,14 @@ from fallow_core.config.load import load
 from fallow_core.config.models import ClusterFile, CoreFile
 from fallow_core.config.settings import Config
 from fallow_core.errors import ConfigError, PluginLoadError
+from fallow_core.model.node_policies import Layer, NodeChange, NodePolicies, Pool, ResourceChange, Schedule, Window
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import (
     AccountPolicy,
     ExitMode,
     Limit,
     NodePolicy,
+    OnlineRule,
     PublishingMode,
     PublishingPolicy,
     ResourcePolicy,
@@ -107,11 +109,18 @@ EVERY_CORE_KEY: dict[str, Any] = {
     "controlSocket": "/tmp/fallow.sock",
     "controlGroup": "ops",
     "metrics": {"address": "::", "port": 9},
-    "node": {"name": "n1", "addresses": ["n1.example.com", "192.0.2.1"]},
+    "node": {"name": "n1", "addresses": ["n1.example.com", "192.0.2.1"], "labels": {"use": "batch"}},
     "capacity": {
-        "cpu": {"watermark": "95%", "reserved": "250m", "cap": 80},
-        "memory": {"watermark": 70, "reserved": "2GiB", "cap": "90%"},
+        "cpu": {"watermark": "95%", "policy": "max", "reserved": "250m", "cap": 80, "overcommit": "150%"},
+        "memory": {"watermark": 70, "reserved": "5%", "reservedPerDaemon": "2GiB", "cap": "90%"},
+        "schedule": {
+            "timeZone": "Europe/Berlin",
+            "ramp": "30m",
+            "windows": [{"days": ["mon", "sun"], "from": "22:30", "to": "06:00", "memory": {"watermark": "90%"}}],
+        },
     },
+    "pools": [{"name": "p", "nodeSelector": {"use": "batch"}, "capacity": {"cpu": {"policy": "request"}}}],
+    "nodes": [{"name": "n2", "capacity": {"memory": {"reserved": "1GiB", "overcommit": 120}}}],
     "publishing": {
         "mode": "enforce",
         "band": 5,
@@ -144,6 +153,39 @@ EVERY_CORE_KEY: dict[str, Any] = {
 }
 
 
+POLICY = NodePolicy(
+    cpu=ResourcePolicy(watermark_percent=95, rule=OnlineRule.MAX, reserved=250, cap_percent=80, overcommit_percent=150),
+    memory=ResourcePolicy(watermark_percent=70, reserved_percent=5, reserved_per_daemon=2 << 30, cap_percent=90),
+)
+POLICIES = NodePolicies(
+    default=POLICY,
+    schedule=Schedule(
+        time_zone="Europe/Berlin",
+        ramp_seconds=1800,
+        windows=(
+            Window(
+                days=frozenset({0, 6}),
+                from_minute=1350,
+                to_minute=360,
+                change=NodeChange(memory=ResourceChange(watermark_percent=90)),
+            ),
+        ),
+    ),
+    pools=(
+        Pool(
+            name="p",
+            node_selector={"use": "batch"},
+            layer=Layer(change=NodeChange(cpu=ResourceChange(rule=OnlineRule.REQUEST))),
+        ),
+    ),
+    nodes={
+        "n2": Layer(
+            change=NodeChange(memory=ResourceChange(reserved=1 << 30, reserved_percent=0, overcommit_percent=120))
+        )
+    },
+)
+
+
 def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
     (etc.root / "there").mkdir()
     file = etc.write("fallow.yaml", yaml.safe_dump(EVERY_CORE_KEY))
@@ -157,10 +199,9 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         metrics=("::", 9),
         node_name="n1",
         node_addresses=("n1.example.com", "192.0.2.1"),
-        node_policy=NodePolicy(
-            cpu=ResourcePolicy(watermark_percent=95, reserved=250, cap_percent=80),
-            memory=ResourcePolicy(watermark_percent=70, reserved=2 << 30, cap_percent=90),
-        ),
+        node_labels={"use": "batch"},
+        node_policy=POLICY,
+        policies=POLICIES,
         publishing=PublishingPolicy(
             mode=PublishingMode.ENFORCE,
             band_percent=5,

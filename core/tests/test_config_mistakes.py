@@ -128,6 +128,8 @@ def test_all_mistakes_of_all_files_are_told_at_once(directory: Path, capsys: pyt
 
 
 ALL = "apiVersion: fallow/v1\nkind: Fallow\n"
+WINDOWS = "capacity:\n  schedule:\n    windows:\n      - "
+POOLS = "pools:\n  - {name: a, nodeSelector: {x: '1'}, capacity: {}}\n"
 
 
 @pytest.mark.parametrize(
@@ -144,6 +146,46 @@ ALL = "apiVersion: fallow/v1\nkind: Fallow\n"
         (f"controlSocket: /{'x' * 107}", "3: controlSocket: the path is longer than 107 bytes, the most for a socket"),
         ("clustersDir: nowhere", "3: clustersDir: the clusters' directory "),
         ("node: {name: a b}", "3: node.name: found 'a b'; expected a host name or an IP address"),
+        (
+            "capacity: {cpu: {policy: peak}}",
+            "3: capacity.cpu.policy: found 'peak'; expected 'usage', 'request' or 'max'",
+        ),
+        (
+            "capacity: {cpu: {overcommit: 90}}",
+            "3: capacity.cpu.overcommit: found 90; expected whole percent from 100 to",
+        ),
+        ("capacity: {cpu: {reserved: 101%}}", "3: capacity.cpu.reserved: found '101%'; expected whole percent from 0"),
+        (
+            "capacity: {memory: {reserved: -1}}",
+            "3: capacity.memory.reserved: found -1; expected bytes such as 1000000000",
+        ),
+        (
+            f"{WINDOWS}{{from: '24:01', to: 06:00}}",
+            "6: capacity.schedule.windows[0].from: found '24:01'; expected a time",
+        ),
+        (f"{WINDOWS}{{from: 00:00, to: 6:00}}", "6: capacity.schedule.windows[0].to: found '6:00'; expected a time of"),
+        (f"{WINDOWS}{{from: 00:00}}", "6: capacity.schedule.windows[0].to: this key is required and not there"),
+        (f"{WINDOWS}{{days: [Mon], from: 00:00, to: 01:00}}", "6: capacity.schedule.windows[0].days[0]: found 'Mon'; "),
+        (f"{WINDOWS}{{days: [], from: 00:00, to: 01:00}}", "6: capacity.schedule.windows[0].days: "),
+        ("capacity: {schedule: {windows: []}}", "3: capacity.schedule.windows: "),
+        (
+            "capacity: {schedule: {timeZone: CET/Berlin, windows: [{from: 00:00, to: 01:00}]}}",
+            "3: capacity.schedule.timeZone: found 'CET/Berlin'; expected a time zone that this host knows, such as UTC",
+        ),
+        (
+            "capacity: {schedule: {timeZone: /etc, windows: []}}",
+            "3: capacity.schedule.timeZone: found '/etc'; expected",
+        ),
+        (
+            POOLS + "  - {name: b, nodeSelector: {x: '1', y: '2'}, capacity: {}}",
+            "5: pools[1].nodeSelector: every node with these labels is in the pool 'a'; the first pool counts, so move",
+        ),
+        (
+            POOLS + "  - {name: a, nodeSelector: {y: '2'}, capacity: {}}",
+            "5: pools[1].name: there is already a pool 'a'",
+        ),
+        ("pools: [{name: a, nodeSelector: {}, capacity: {}}]", "3: pools[0].nodeSelector: "),
+        ("nodes: [{name: n, capacity: {}}, {name: n, capacity: {}}]", "3: nodes[1].name: the node 'n' is there twice"),
         ("cgroup_notify: 1", "3: cgroup_notify: unknown key; allowed here: apiVersion, "),
     ],
 )

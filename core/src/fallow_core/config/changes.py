@@ -18,6 +18,7 @@ _FOR_LIFE: dict[str, KeyPath] = {
     "metrics": ("metrics",),
     "node_name": ("node", "name"),
     "node_addresses": ("node", "addresses"),
+    "node_labels": ("node", "labels"),
 }
 """Settings that a process keeps for life, and the keys that users write."""
 
@@ -60,8 +61,8 @@ def policy_differs(old: Config, new: Config) -> bool:
     def accounts(config: Config) -> object:
         return {cluster.name: cluster.account for cluster in config.clusters}
 
-    return (old.node_policy, old.publishing, old.take_back, accounts(old)) != (
-        new.node_policy,
+    return (old.policies, old.publishing, old.take_back, accounts(old)) != (
+        new.policies,
         new.publishing,
         new.take_back,
         accounts(new),

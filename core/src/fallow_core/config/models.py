@@ -9,16 +9,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from fallow_core.config.capacity_models import Capacity, NodeSettings, PoolSettings, double_node, pools_problem
 from fallow_core.config.fields import Model, Percent, mismatch, within
 from fallow_core.config.problems import KeyPath
 from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model import quantities
-from fallow_core.model.policy import ExitMode, Limit, NodePolicy, PublishingMode, PublishingPolicy, TakeBack
+from fallow_core.model.policy import ExitMode, Limit, PublishingMode, PublishingPolicy, TakeBack
 from fallow_hookspecs import Role
 
 DEFAULT_CLUSTERS_DIR = "clusters.d"
 
-_NODE, _PUBLISHING = NodePolicy(), PublishingPolicy()
+_PUBLISHING = PublishingPolicy()
 
 
 def _name(value: object) -> str:
@@ -81,29 +82,7 @@ class NodeIdentity(Model):
 
     name: Host | None = None
     addresses: list[Host] = Field(default_factory=list)
-
-
-class CpuCapacity(Model):
-    """How much of the node's CPU may be lent."""
-
-    watermark: Percent = _NODE.cpu.watermark_percent
-    reserved: Annotated[int, BeforeValidator(quantities.cpu_milli)] = _NODE.cpu.reserved
-    cap: Percent = _NODE.cpu.cap_percent
-
-
-class MemoryCapacity(Model):
-    """How much of the node's memory may be lent."""
-
-    watermark: Percent = _NODE.memory.watermark_percent
-    reserved: Annotated[int, BeforeValidator(quantities.memory_bytes)] = _NODE.memory.reserved
-    cap: Percent = _NODE.memory.cap_percent
-
-
-class Capacity(Model):
-    """How much of the node may be lent."""
-
-    cpu: CpuCapacity = Field(default_factory=CpuCapacity)
-    memory: MemoryCapacity = Field(default_factory=MemoryCapacity)
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 class Publishing(Model):
@@ -146,12 +125,24 @@ class CoreFile(Model):
     metrics: Annotated[Metrics | None, BeforeValidator(_off)] = Field(default_factory=Metrics)
     node: NodeIdentity = Field(default_factory=NodeIdentity)
     capacity: Capacity = Field(default_factory=Capacity)
+    pools: list[PoolSettings] = Field(default_factory=list)
+    nodes: list[NodeSettings] = Field(default_factory=list)
     publishing: Publishing = Field(default_factory=Publishing)
     take_back: TakeBackSettings = Field(default_factory=TakeBackSettings)
     qos: Qos = Field(default_factory=Qos)
     sample_interval: Annotated[float, BeforeValidator(within("100ms", "1m"))] = 1.0
     on_exit: Annotated[ExitMode, Field(strict=False)] = ExitMode.FLOOR
     log: Log = Field(default_factory=Log)
+
+    @model_validator(mode="after")
+    def _every_pool_and_node_counts(self) -> "CoreFile":
+        if (wrong := pools_problem(self.pools)) is not None:
+            key, text = wrong
+            raise mismatch(("pools", *key), text)
+        if (double := double_node(self.nodes)) is not None:
+            index, name = double
+            raise mismatch(("nodes", index, "name"), f"the node {name!r} is there twice; keep one")
+        return self
 
     @model_validator(mode="after")
     def _degraded_after_a_sample(self) -> "CoreFile":

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fallow_core.config.models import ClusterFile, CoreFile, CpuCapacity, MemoryCapacity
+from fallow_core.config.capacity_settings import policies_of
+from fallow_core.config.models import ClusterFile, CoreFile
 from fallow_core.config.problems import Problem
 from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.config.watch import Look
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
-from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy, ResourcePolicy
+from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy
 from fallow_core.model.qos_policy import (
     CpuEvictPolicy,
     EndingPolicy,
@@ -70,6 +72,8 @@ class Config:
     sample_interval_seconds: float
     on_exit: ExitMode
     log_level: str
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    policies: NodePolicies = field(default_factory=NodePolicies)
     clusters: tuple[Cluster, ...] = ()
     problems: tuple[Problem, ...] = ()
     named: frozenset[str] = frozenset()
@@ -81,7 +85,7 @@ def config_of(
 ) -> Config:
     """Settings of a core file. Relative paths count from its directory; the node is called as the host by default."""
     file = file.absolute()
-    publishing = model.publishing
+    publishing, policies = model.publishing, policies_of(model.capacity, model.pools, model.nodes)
     return Config(
         file=file,
         name=model.metadata.name,
@@ -92,7 +96,9 @@ def config_of(
         metrics=None if model.metrics is None else (model.metrics.address, model.metrics.port),
         node_name=model.node.name or socket.gethostname(),
         node_addresses=tuple(model.node.addresses),
-        node_policy=NodePolicy(cpu=_resource(model.capacity.cpu), memory=_resource(model.capacity.memory)),
+        node_labels=model.node.labels,
+        node_policy=policies.default,
+        policies=policies,
         publishing=PublishingPolicy(
             mode=publishing.mode,
             band_percent=publishing.band,
@@ -125,10 +131,6 @@ def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) 
         node_selector=model.node_selector,
         built_from=json.dumps([sorted(model.roles), model.spec], sort_keys=True),
     )
-
-
-def _resource(model: CpuCapacity | MemoryCapacity) -> ResourcePolicy:
-    return ResourcePolicy(watermark_percent=model.watermark, reserved=model.reserved, cap_percent=model.cap)
 
 
 def _take_back(model: TakeBackSettings) -> TakeBackPolicy:

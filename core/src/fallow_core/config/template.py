@@ -33,18 +33,54 @@ kind: Fallow
 #node:
 #  name: worker-1
 #  addresses: [worker-1.example.com, 192.0.2.17]
+# By its labels it belongs to a pool.
+#  labels: {pool: batch}
 
-# How much of this host may be lent. watermark: the share that online services and batch may use together;
-# reserved: the least that is kept for the system (cpu: 500m or 2; memory: 512Mi or 4GiB); cap: the most that is lent.
+# How much of a node may be lent. watermark: the share that online services and batch may use together;
+# policy: whether online pods count by usage, request, or max (the larger of both);
+# reserved: the least that is kept for the system (cpu: 500m or 2; memory: 512Mi or 4GiB; or a share, 5%);
+# reservedPerDaemon: the least that is kept for each NodeManager; cap: the most that is lent;
+# overcommit: what is promised of that, for frameworks whose tasks use less than they ask for.
 #capacity:
 #  cpu:
 #    watermark: 60%
+#    policy: usage
 #    reserved: 0
+#    reservedPerDaemon: 0
 #    cap: 100%
+#    overcommit: 100%
 #  memory:
 #    watermark: 65%
+#    policy: usage
 #    reserved: 0
+#    reservedPerDaemon: 0
 #    cap: 100%
+#    overcommit: 100%
+# When watermark or overcommit are different: in windows, of which the first one counts. One that ends before it begins
+# ends on the next day. A change begins at its time and takes the time of the ramp. Default: no schedule.
+#  schedule:
+#    timeZone: UTC
+#    ramp: 15m
+#    windows:
+#      - days: [mon, tue, wed, thu, fri]
+#        from: 22:00
+#        to: 06:00
+#        cpu: {watermark: 80%, overcommit: 100%}
+#        memory: {watermark: 75%, overcommit: 100%}
+
+# What is different for the nodes that have all the labels of a pool. The first pool of a node counts. It takes the keys
+# of "capacity" above, its schedule too. Default: no pools.
+#pools:
+#  - name: batch
+#    nodeSelector: {pool: batch}
+#    capacity:
+#      cpu: {watermark: 80%, reserved: 5%, overcommit: 120%}
+#      memory: {policy: max, reservedPerDaemon: 2GiB}
+# What is different for one node, whatever its pool. Default: nothing.
+#nodes:
+#  - name: worker-7
+#    capacity:
+#      cpu: {watermark: 40%}
 
 # observe: compute and show everything, send nothing. enforce: send it.
 #publishing:

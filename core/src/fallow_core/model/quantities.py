@@ -13,6 +13,7 @@ from fallow_core.model.policy import Limit
 _CPU_TEXT = "expected cores such as 2 or 0.5, or milli-cores such as 500m, not finer than 1m"
 _MEMORY_TEXT = "expected bytes such as 1000000000, or with a unit such as 512Mi, 4GiB or 2G, in whole bytes"
 _PERCENT_TEXT = "expected whole percent from 0 to 100, such as 65 or 65%"
+_RATIO_TEXT = "expected whole percent from 100 to 500, such as 120 or 120%"
 _DURATION_TEXT = "expected a duration such as 500ms, 20s, 5m or 1h30m"
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,15})?)"
@@ -48,6 +49,14 @@ def percent(value: object) -> int:
     return int(match[1])
 
 
+def ratio_percent(value: object) -> int:
+    """Percent of `120` or `120%`: how much is promised of what is there."""
+    match = _PERCENT.fullmatch(_text(value))
+    if match is None or not 100 <= int(match[1]) <= 500:
+        raise ValueError(_RATIO_TEXT)
+    return int(match[1])
+
+
 def duration_seconds(value: object) -> float:
     """Seconds of `500ms`, `20s`, `5m` or `1h30m`. A bare number is refused: its unit would be a guess."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
@@ -59,21 +68,31 @@ def duration_seconds(value: object) -> float:
 
 def cpu_limit(value: object) -> Limit:
     """A limit in cores, or in percent of batch capacity; a percent needs its sign here."""
-    return _limit(value, cpu_milli)
+    return _amount_or_share(value, cpu_milli, "batch capacity such as 80%")
 
 
 def memory_limit(value: object) -> Limit:
     """A limit in bytes, or in percent of batch capacity; a percent needs its sign here."""
-    return _limit(value, memory_bytes)
+    return _amount_or_share(value, memory_bytes, "batch capacity such as 80%")
 
 
-def _limit(value: object, amount: Callable[[object], int]) -> Limit:
+def cpu_reserved(value: object) -> Limit:
+    """What is kept of the CPU: cores, or percent of the node; a percent needs its sign here."""
+    return _amount_or_share(value, cpu_milli, "the node such as 5%")
+
+
+def memory_reserved(value: object) -> Limit:
+    """What is kept of the memory: bytes, or percent of the node; a percent needs its sign here."""
+    return _amount_or_share(value, memory_bytes, "the node such as 5%")
+
+
+def _amount_or_share(value: object, amount: Callable[[object], int], share: str) -> Limit:
     if isinstance(value, str) and value.endswith("%"):
         return Limit(percent=percent(value))
     try:
         return Limit(amount=amount(value))
     except ValueError as error:
-        raise ValueError(f"{error}; or a share of batch capacity such as 80%") from None
+        raise ValueError(f"{error}; or a share of {share}") from None
 
 
 def _text(value: object) -> str:

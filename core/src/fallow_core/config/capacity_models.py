@@ -1,0 +1,167 @@
+"""The models of what may be lent: of all nodes, of pools, of single nodes, and by schedule."""
+
+import re
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from fallow_core.config.fields import Model, Percent, within
+from fallow_core.model import quantities
+from fallow_core.model.policy import Limit, NodePolicy, OnlineRule
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+_NODE = NodePolicy()
+_NOTHING = Limit(amount=0)
+
+
+def _day(value: object) -> int:
+    if not isinstance(value, str) or value not in DAYS:
+        raise ValueError(f"expected one of {', '.join(DAYS)}")
+    return DAYS.index(value)
+
+
+def _minute(value: object) -> int:
+    match = re.fullmatch(r"(\d\d):(\d\d)", value, re.ASCII) if isinstance(value, str) else None
+    hour, minute = (int(match[1]), int(match[2])) if match is not None else (99, 0)
+    if minute > 59 or hour * 60 + minute > 24 * 60:
+        raise ValueError("expected a time of the day from 00:00 to 24:00")
+    return hour * 60 + minute
+
+
+def _time_zone(value: object) -> str:
+    try:
+        return ZoneInfo(value if isinstance(value, str) else "").key
+    except (KeyError, ValueError, OSError):
+        raise ValueError("expected a time zone that this host knows, such as UTC or Europe/Berlin") from None
+
+
+Ratio = Annotated[int, BeforeValidator(quantities.ratio_percent)]
+Cpu = Annotated[int, BeforeValidator(quantities.cpu_milli)]
+Memory = Annotated[int, BeforeValidator(quantities.memory_bytes)]
+CpuReserved = Annotated[Limit, BeforeValidator(quantities.cpu_reserved)]
+MemoryReserved = Annotated[Limit, BeforeValidator(quantities.memory_reserved)]
+Rule = Annotated[OnlineRule, Field(strict=False)]
+Minute = Annotated[int, BeforeValidator(_minute)]
+NotEmpty = Annotated[str, StringConstraints(min_length=1)]
+
+
+class Scheduled(Model):
+    """What is different for one resource in a window of a schedule."""
+
+    watermark: Percent | None = None
+    overcommit: Ratio | None = None
+
+
+class Window(Model):
+    """A part of some days. `from_` and `to` are minutes of the day; `days` are numbers, Monday is 0."""
+
+    days: Annotated[list[Annotated[int, BeforeValidator(_day)]], Field(min_length=1)] = Field(
+        default_factory=lambda: list(range(len(DAYS)))
+    )
+    from_: Annotated[Minute, Field(alias="from")]
+    to: Minute
+    cpu: Scheduled = Field(default_factory=Scheduled)
+    memory: Scheduled = Field(default_factory=Scheduled)
+
+
+class ScheduleSettings(Model):
+    """When what may be lent is different. `ramp` in seconds."""
+
+    time_zone: Annotated[str, BeforeValidator(_time_zone)] = "UTC"
+    ramp: Annotated[float, BeforeValidator(within("0s", "4h"))] = 900.0
+    windows: Annotated[list[Window], Field(min_length=1)]
+
+
+class CpuChange(Model):
+    """How much of the CPU of some nodes may be lent; what is not there is as for all nodes."""
+
+    watermark: Percent | None = None
+    policy: Rule | None = None
+    reserved: CpuReserved | None = None
+    reserved_per_daemon: Cpu | None = None
+    cap: Percent | None = None
+    overcommit: Ratio | None = None
+
+
+class MemoryChange(Model):
+    """How much of the memory of some nodes may be lent; what is not there is as for all nodes."""
+
+    watermark: Percent | None = None
+    policy: Rule | None = None
+    reserved: MemoryReserved | None = None
+    reserved_per_daemon: Memory | None = None
+    cap: Percent | None = None
+    overcommit: Ratio | None = None
+
+
+class CapacityChange(Model):
+    """How much of some nodes may be lent, as far as it is not as for all nodes."""
+
+    cpu: CpuChange = Field(default_factory=CpuChange)
+    memory: MemoryChange = Field(default_factory=MemoryChange)
+    schedule: ScheduleSettings | None = None
+
+
+class CpuCapacity(Model):
+    """How much of a node's CPU may be lent."""
+
+    watermark: Percent = _NODE.cpu.watermark_percent
+    policy: Rule = _NODE.cpu.rule
+    reserved: CpuReserved = _NOTHING
+    reserved_per_daemon: Cpu = _NODE.cpu.reserved_per_daemon
+    cap: Percent = _NODE.cpu.cap_percent
+    overcommit: Ratio = _NODE.cpu.overcommit_percent
+
+
+class MemoryCapacity(Model):
+    """How much of a node's memory may be lent."""
+
+    watermark: Percent = _NODE.memory.watermark_percent
+    policy: Rule = _NODE.memory.rule
+    reserved: MemoryReserved = _NOTHING
+    reserved_per_daemon: Memory = _NODE.memory.reserved_per_daemon
+    cap: Percent = _NODE.memory.cap_percent
+    overcommit: Ratio = _NODE.memory.overcommit_percent
+
+
+class Capacity(Model):
+    """How much of a node may be lent."""
+
+    cpu: CpuCapacity = Field(default_factory=CpuCapacity)
+    memory: MemoryCapacity = Field(default_factory=MemoryCapacity)
+    schedule: ScheduleSettings | None = None
+
+
+class PoolSettings(Model):
+    """The nodes that have all these labels."""
+
+    name: NotEmpty
+    node_selector: Annotated[dict[str, str], Field(min_length=1)]
+    capacity: CapacityChange
+
+
+class NodeSettings(Model):
+    """One node, by name."""
+
+    name: NotEmpty
+    capacity: CapacityChange
+
+
+def pools_problem(pools: list[PoolSettings]) -> tuple[tuple[int, str], str] | None:
+    """The first pool, and key of it, that no node can be in or that cannot be told from another; and why."""
+    for index, pool in enumerate(pools):
+        for earlier in pools[:index]:
+            if pool.name == earlier.name:
+                return (index, "name"), f"there is already a pool {pool.name!r}; give each a name of its own"
+            if earlier.node_selector.items() <= pool.node_selector.items():
+                text = f"every node with these labels is in the pool {earlier.name!r}; the first pool counts, so move"
+                return (index, "nodeSelector"), f"{text} this one before it"
+    return None
+
+
+def double_node(nodes: list[NodeSettings]) -> tuple[int, str] | None:
+    """The first node that is there twice: where, and its name."""
+    names: list[Any] = [node.name for node in nodes]
+    return next(((i, name) for i, name in enumerate(names) if name in names[:i]), None)
