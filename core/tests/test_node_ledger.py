@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fallow_core.ledger.accounts import need_of
 from fallow_core.ledger.node_ledger import NodeInputs, ResourceLedger, RowEntry, node_ledger
 from fallow_core.ledger.rows import Row, RowKey, Sent, observed
 from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares
+from fallow_core.ledger.together import cut
 from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, ResourcePolicy, SwitchState
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ReportRow, Resources
@@ -363,6 +365,17 @@ def test_growth_leaves_what_is_believed_within_batch_and_comes_from_fresh_inputs
 
 @settings(max_examples=200)
 @given(any_inputs())
+def test_what_accounts_can_use_follows_from_what_is_shown(given: NodeInputs) -> None:
+    of = [node_ledger(given).of(name) for name in RESOURCE_NAMES]
+    batches = [f.capacity.batch if f.capacity is not None else f.believed for f in of]
+    claims, _ = cut(batches, [[need_of(a) for a in f.accounts] for f in of])
+    for found, claimed, other in zip(of, claims, reversed(RESOURCE_NAMES), strict=True):
+        assert [a.demand for a in found.accounts] == [claim.demand for claim in claimed]
+        assert all(a.cut_by == (None if a.demand == a.wants else other) for a in found.accounts)
+
+
+@settings(max_examples=200)
+@given(any_inputs())
 def test_every_number_follows_from_those_that_are_shown(given: NodeInputs) -> None:
     for name in RESOURCE_NAMES:
         found = node_ledger(given).of(name)
@@ -376,7 +389,7 @@ def test_every_number_follows_from_those_that_are_shown(given: NodeInputs) -> No
             own = [r for r in found.rows if r.key.cluster == a.cluster]
             assert (a.allocated, a.floor) == (sum(r.allocated for r in own), sum(r.floor for r in own))
             assert a.in_force == sum(r.in_force or 0 for r in own)
-            assert a.demand == demand(a.allocated, a.in_force, a.pending, a.room, a.unit)
+            assert a.wants == demand(a.allocated, a.in_force, a.pending, a.room, a.unit)
             claims.append(
                 Claim(
                     weight=a.weight, allocated=a.allocated, demand=a.demand, limit=a.limit, floor=a.floor, unit=a.unit

@@ -3,166 +3,66 @@
 The result is at once the explanation: it holds every input and every step, so that each number can be recomputed.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
+from fallow_core.ledger.accounts import Side, accounts_of
 from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
+from fallow_core.ledger.entries import AccountEntry, NodeInputs, NodeLedger, ResourceLedger, RowEntry
 from fallow_core.ledger.online import counted
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares
-from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingPolicy, SwitchState
-from fallow_core.model.sample import NodeSample
-from fallow_core.model.workload import Workload
-from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ResourceName
+from fallow_core.ledger.sharing import Part, divided, grown
+from fallow_core.model.policy import AccountPolicy, SwitchState
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeInputs:
-    """All that the ledger of one node is computed from. `accounts` and `pending` go by cluster name.
-
-    `awaited`: rows that an earlier process knew and that nobody has reported yet. Their schedulers may promise
-    anything, so while there are any nothing grows. `unsure`: why it is not known what on the node is batch; then
-    nothing grows either. `watched_since`: since when the node should have been measured. `workloads` are its pods and
-    host applications as they were at `workloads_at`, which is `None` where nobody tells of any.
-    """
-
-    node: str
-    now: float
-    sample: NodeSample
-    rows: tuple[Row, ...]
-    awaited: tuple[RowKey, ...] = ()
-    unsure: str = ""
-    watched_since: float | None = None
-    workloads: tuple[Workload, ...] = ()
-    workloads_at: float | None = None
-    accounts: Mapping[str, AccountPolicy]
-    pending: Mapping[str, Pending | None] = field(default_factory=dict)
-    policy: NodePolicy = field(default_factory=NodePolicy)
-    publishing: PublishingPolicy = field(default_factory=PublishingPolicy)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountEntry:
-    """One account and one resource. `pending` is `None` where unknown, `demand` and `limit` where there is no bound.
-
-    `room`: what it should have free to start anything. `limit`: the least of the operator's limit and of what its rows
-    may be sized to, in whole units.
-    """
-
-    cluster: str
-    weight: int
-    unit: int
-    allocated: int
-    in_force: int
-    pending: int | None
-    room: int
-    demand: int | None
-    limit: int | None
-    floor: int
-    fair: int = 0
-    target: int = 0
-    drains_for_others: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowEntry:
-    """One row and one resource. `target` is its part of the account's target, `size` what it should be sized to.
-
-    `newest`: the size it was last sent, or the one in force; its belief where neither is known. `most`: what it may be
-    sized to by switch, ages and what the framework can use; `None` if that is no bound. `waits`: it would grow if
-    others believed in less. `reasons` says in words what else than sharing decides about `size`.
-    """
-
-    key: RowKey
-    state: NodeState
-    allocated: int
-    in_force: int | None
-    in_flight: tuple[int, ...]
-    newest: int
-    belief: int
-    floor: int
-    unit: int
-    most: int | None
-    target: int = 0
-    size: int = 0
-    waits: bool = False
-    reasons: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceLedger:
-    """One resource of a node. `capacity` is `None` while nothing was ever measured: then nothing grows.
-
-    `exposure`: beliefs above batch. `overdraft`: allocations above batch. Neither is ever clamped out of sight.
-    `drain_step`: by how much an account above its fair share drains for one that waits.
-    """
-
-    resource: ResourceName
-    capacity: BatchCapacity | None
-    sample_age_seconds: float | None
-    allocated: int
-    believed: int
-    exposure: int
-    overdraft: int
-    drain_step: int
-    accounts: tuple[AccountEntry, ...]
-    rows: tuple[RowEntry, ...]
-
-    @property
-    def overcommitted(self) -> bool:
-        """Whether schedulers may promise more than there is."""
-        return self.exposure > 0
-
-    @property
-    def someone_waits(self) -> bool:
-        """Whether a row would grow if others believed in less."""
-        return any(row.waits for row in self.rows) or any(account.drains_for_others for account in self.accounts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLedger:
-    """The ledger of one node."""
-
-    node: str
-    cpu: ResourceLedger
-    memory: ResourceLedger
-
-    def of(self, resource: ResourceName) -> ResourceLedger:
-        """The ledger of one resource."""
-        return self.cpu if resource == "cpu" else self.memory
+__all__ = ["AccountEntry", "NodeInputs", "NodeLedger", "ResourceLedger", "RowEntry", "node_ledger"]
 
 
 def node_ledger(inputs: NodeInputs) -> NodeLedger:
     """Compute the ledger of a node. Rows may come in any order; the result does not depend on it."""
-    cpu, memory = (_resource_ledger(inputs, resource) for resource in RESOURCE_NAMES)
+    capacities = [_capacity(inputs, resource) for resource in RESOURCE_NAMES]
+    sides = [_side(inputs, name, capacity) for name, capacity in zip(RESOURCE_NAMES, capacities, strict=True)]
+    accounts = accounts_of(inputs, sides)
+    cpu, memory = map(partial(_resource_ledger, inputs), sides, capacities, accounts)
     return NodeLedger(node=inputs.node, cpu=cpu, memory=memory)
 
 
-def _resource_ledger(inputs: NodeInputs, resource: ResourceName) -> ResourceLedger:
-    usage = inputs.sample.of(resource)
-    capacity = _capacity(inputs, resource)
-    age = inputs.now - usage.measured_at if usage is not None else None
-    rows = [_row(inputs, row, resource, age) for row in sorted(inputs.rows, key=lambda row: row.key)]
-    allocated = sum(row.allocated for row in rows)
-    believed = sum(row.belief for row in rows)
-    batch = capacity.batch if capacity is not None else believed
+def _side(inputs: NodeInputs, resource: ResourceName, capacity: BatchCapacity | None) -> Side:
+    """One resource before it is shared. While nothing was measured, what is believed counts as batch capacity."""
+    age = _age(inputs, resource)
+    rows = tuple(_row(inputs, row, resource, age) for row in sorted(inputs.rows, key=lambda row: row.key))
+    batch = capacity.batch if capacity is not None else sum(row.belief for row in rows)
     drain_step = batch * inputs.publishing.drain_step_percent // 100
-    accounts = _accounts(inputs, rows, resource, batch, drain_step)
+    return Side(resource=resource, batch=batch, drain_step=drain_step, rows=rows)
+
+
+def _resource_ledger(
+    inputs: NodeInputs, side: Side, capacity: BatchCapacity | None, accounts: tuple[AccountEntry, ...]
+) -> ResourceLedger:
+    allocated = sum(row.allocated for row in side.rows)
+    believed = sum(row.belief for row in side.rows)
     if capacity is None:
-        rows = [replace(row, target=row.newest) for row in rows]
+        rows = [replace(row, target=row.newest) for row in side.rows]
+    else:
+        rows = _with_targets(side.rows, accounts)
     return ResourceLedger(
-        resource=resource,
+        resource=side.resource,
         capacity=capacity,
-        sample_age_seconds=age,
+        sample_age_seconds=_age(inputs, side.resource),
         allocated=allocated,
         believed=believed,
-        exposure=max(believed - batch, 0),
-        overdraft=max(allocated - batch, 0),
-        drain_step=drain_step,
+        exposure=max(believed - side.batch, 0),
+        overdraft=max(allocated - side.batch, 0),
+        drain_step=side.drain_step,
         accounts=accounts,
-        rows=_with_sizes(rows if capacity is None else _with_targets(rows, accounts), batch, inputs.awaited),
+        rows=_with_sizes(rows, side.batch, inputs.awaited),
     )
+
+
+def _age(inputs: NodeInputs, resource: ResourceName) -> float | None:
+    usage = inputs.sample.of(resource)
+    return inputs.now - usage.measured_at if usage is not None else None
 
 
 def _capacity(inputs: NodeInputs, resource: ResourceName) -> BatchCapacity | None:
@@ -237,51 +137,6 @@ def _held(inputs: NodeInputs, row: Row, age: float | None) -> str:
         if seconds >= inputs.publishing.degrade_after_seconds:
             return f"{what} is {seconds:.0f} s old"
     return inputs.unsure
-
-
-def _accounts(
-    inputs: NodeInputs, rows: Sequence[RowEntry], resource: ResourceName, batch: int, drain_step: int
-) -> tuple[AccountEntry, ...]:
-    usage = inputs.sample.of(resource)
-    room = usage.capacity * inputs.publishing.drain_step_percent // 100 if usage is not None else 0
-    by_cluster = [(name, tuple(own)) for name, own in groupby(rows, key=lambda row: row.key.cluster)]
-    accounts = [_account(inputs, name, own, resource, batch, room) for name, own in by_cluster]
-    claims = [
-        Claim(weight=a.weight, allocated=a.allocated, demand=a.demand, limit=a.limit, floor=a.floor, unit=a.unit)
-        for a in accounts
-    ]
-    return tuple(
-        replace(account, fair=share.fair, target=share.target, drains_for_others=share.drains_for_others)
-        for account, share in zip(accounts, shares(batch, claims, drain_step), strict=True)
-    )
-
-
-def _account(
-    inputs: NodeInputs, cluster: str, rows: Sequence[RowEntry], resource: ResourceName, batch: int, room: int
-) -> AccountEntry:
-    """What an account brings to the sharing; its fair share and target are not known yet."""
-    policy = inputs.accounts.get(cluster, AccountPolicy())
-    pending = inputs.pending.get(cluster)
-    waiting = pending.total.amount(resource) if pending is not None else None
-    unit = max(row.unit for row in rows)
-    allocated = sum(row.allocated for row in rows)
-    in_force = sum(row.in_force or 0 for row in rows)
-    floor = sum(row.floor for row in rows)
-    room = max(room, floor)
-    most = [row.most for row in rows if row.most is not None]
-    limits = [policy.limit(resource).of(batch), sum(most) if len(most) == len(rows) else None]
-    return AccountEntry(
-        cluster=cluster,
-        weight=policy.weight,
-        unit=unit,
-        allocated=allocated,
-        in_force=in_force,
-        pending=waiting,
-        room=room,
-        demand=demand(allocated, in_force, waiting, room, unit),
-        limit=min((limit // unit * unit for limit in limits if limit is not None), default=None),
-        floor=floor,
-    )
 
 
 def _with_targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list[RowEntry]:

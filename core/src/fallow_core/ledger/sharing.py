@@ -59,10 +59,15 @@ def demand(allocated: int, in_force: int, pending: int | None, step: int, unit: 
     return None if in_force < roomy else roomy
 
 
+def fair_shares(batch: int, claims: Sequence[Claim]) -> list[int]:
+    """The weighted max-min of batch over demand, in the order of the claims."""
+    return level(batch, [Bounds(weight=c.weight, lower=c.floor, upper=c.most) for c in claims])
+
+
 def shares(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
     """The share of each account, in the order of the claims."""
     units = [c.unit for c in claims]
-    fair = level(batch, [Bounds(weight=c.weight, lower=c.floor, upper=c.most) for c in claims])
+    fair = fair_shares(batch, claims)
     if sum(c.allocated for c in claims) > batch:
         falling = [
             Bounds(weight=c.weight, lower=min(c.allocated, f), upper=c.allocated)

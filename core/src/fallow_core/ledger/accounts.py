@@ -1,0 +1,95 @@
+"""The accounts of a node: what each one's rows have together, what it wants and can use, and its share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from fallow_core.ledger.entries import AccountEntry, NodeInputs, RowEntry
+from fallow_core.ledger.sharing import Claim, demand, shares
+from fallow_core.ledger.together import Need, cut
+from fallow_core.model.policy import AccountPolicy
+from fallow_hookspecs import RESOURCE_NAMES, ResourceName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One resource of a node before it is shared. `rows` are sorted by their keys."""
+
+    resource: ResourceName
+    batch: int
+    drain_step: int
+    rows: tuple[RowEntry, ...]
+
+
+def accounts_of(inputs: NodeInputs, sides: Sequence[Side]) -> list[tuple[AccountEntry, ...]]:
+    """The accounts with their shares of each resource, in the order of `RESOURCE_NAMES`."""
+    before = [_accounts(inputs, side) for side in sides]
+    needs = [[need_of(account) for account in of] for of in before]
+    claims, first = cut([side.batch for side in sides], needs)
+    return [
+        tuple(
+            replace(
+                account,
+                demand=claim.demand,
+                cut_by=RESOURCE_NAMES[r] if r is not None and claim.demand != account.wants else None,
+                fair=share.fair,
+                target=share.target,
+                drains_for_others=share.drains_for_others,
+            )
+            for account, claim, share, r in zip(
+                of, claimed, shares(side.batch, claimed, side.drain_step), first, strict=True
+            )
+        )
+        for of, claimed, side in zip(before, claims, sides, strict=True)
+    ]
+
+
+def need_of(account: AccountEntry) -> Need:
+    """What an account wants of one resource, and what it would start next."""
+    claim = Claim(
+        weight=account.weight,
+        allocated=account.allocated,
+        demand=account.wants,
+        limit=account.limit,
+        floor=account.floor,
+        unit=account.unit,
+    )
+    next_up = account.allocated if account.pending is None else account.pending
+    return Need(claim=claim, next_up=next_up, spare=account.spare)
+
+
+def _accounts(inputs: NodeInputs, side: Side) -> list[AccountEntry]:
+    usage = inputs.sample.of(side.resource)
+    room = usage.capacity * inputs.publishing.drain_step_percent // 100 if usage is not None else 0
+    by_cluster = groupby(side.rows, key=lambda row: row.key.cluster)
+    return [_account(inputs, name, tuple(own), side, room) for name, own in by_cluster]
+
+
+def _account(inputs: NodeInputs, cluster: str, rows: Sequence[RowEntry], side: Side, room: int) -> AccountEntry:
+    """What an account brings to the sharing; what it can use, its fair share and its target are not known yet."""
+    policy = inputs.accounts.get(cluster, AccountPolicy())
+    pending = inputs.pending.get(cluster)
+    waiting = pending.total.amount(side.resource) if pending is not None else None
+    largest = pending.largest.amount(side.resource) if pending is not None and pending.largest is not None else 0
+    unit = max(row.unit for row in rows)
+    allocated = sum(row.allocated for row in rows)
+    in_force = sum(row.in_force or 0 for row in rows)
+    floor = sum(row.floor for row in rows)
+    room = max(room, floor)
+    most = [row.most for row in rows if row.most is not None]
+    limits = [policy.limit(side.resource).of(side.batch), sum(most) if len(most) == len(rows) else None]
+    wants = demand(allocated, in_force, waiting, room, unit)
+    return AccountEntry(
+        cluster=cluster,
+        weight=policy.weight,
+        unit=unit,
+        allocated=allocated,
+        in_force=in_force,
+        pending=waiting,
+        room=room,
+        spare=room if waiting is None else largest,
+        wants=wants,
+        demand=wants,
+        limit=min((limit // unit * unit for limit in limits if limit is not None), default=None),
+        floor=floor,
+    )

@@ -1,0 +1,85 @@
+"""What accounts can use of one resource, given the other one: a task needs both.
+
+An account that runs out of memory at its fair share cannot use all of its fair share of CPU. What it cannot use it does
+not want: otherwise it would hold CPU that others wait for, and they would drain for one that nobody can help. So its
+demand for each resource but the one it runs out of first is cut to
+
+    allocated + what it would start next × the part of that for which the first one suffices + spare
+
+That leaves more to others, who may then run out of something else: it is computed `ROUNDS` times, each time from the
+fair shares with the demands of the time before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from fallow_core.ledger.sharing import Claim, fair_shares
+
+ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One account and one resource. The demand of `claim` is what it wants as if there were no other resource.
+
+    `next_up`: what it would start next: what is pending, or where that is unknown as much again as it has; only the
+    ratio to the other resource counts then. `spare`: what it gets on top, as a part of a task is of no use.
+    """
+
+    claim: Claim
+    next_up: int
+    spare: int
+
+
+def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[list[Claim]], list[int | None]]:
+    """The claims with cut demands, and the resource that each account runs out of first: `None` if nothing was cut.
+
+    Resources, and in each the accounts, in the order of the arguments.
+    """
+    claims = [[need.claim for need in of] for of in needs]
+    first: list[int | None] = [None] * len(needs[0])
+    for _ in range(ROUNDS):
+        fair = [fair_shares(batch, of) for batch, of in zip(batches, claims, strict=True)]
+        for i in range(len(first)):
+            own = [of[i] for of in needs]
+            parts = [
+                None if _cut_enough(need, of[i], shares[i]) else _part(need, shares[i])
+                for need, of, shares in zip(own, claims, fair, strict=True)
+            ]
+            demands, first[i] = _usable(own, parts)
+            for of, need, demand in zip(claims, own, demands, strict=True):
+                of[i] = replace(need.claim, demand=demand)
+    return claims, first
+
+
+def _cut_enough(need: Need, claim: Claim, fair: int) -> bool:
+    """Whether a demand was cut before, and is met: the account does not run out of that resource first."""
+    return claim.demand is not None and claim.demand != need.claim.demand and fair >= claim.demand
+
+
+def _part(need: Need, fair: int) -> Fraction | None:
+    """The part of what it would start next for which its fair share suffices; `None` where it needs nothing."""
+    return Fraction(max(fair - need.claim.allocated, 0), need.next_up) if need.next_up else None
+
+
+def _usable(needs: Sequence[Need], parts: Sequence[Fraction | None]) -> tuple[list[int | None], int | None]:
+    """The demands of one account, and the resource that cut them; one that suffices for as little is not cut."""
+    wanted = [need.claim.demand for need in needs]
+    known = [part for part in parts if part is not None]
+    if not known:
+        return wanted, None
+    least = min(known)
+    demands = [
+        want if part == least else _lesser(want, _cut(need, least))
+        for need, want, part in zip(needs, wanted, parts, strict=True)
+    ]
+    return demands, parts.index(least) if demands != wanted else None
+
+
+def _cut(need: Need, part: Fraction) -> int:
+    return need.claim.allocated + -(-need.next_up * part.numerator // part.denominator) + need.spare
+
+
+def _lesser(demand: int | None, usable: int) -> int:
+    return usable if demand is None else min(demand, usable)
