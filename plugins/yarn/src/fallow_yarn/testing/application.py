@@ -65,7 +65,7 @@ class Task:
     attempts_left: int
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Container:
     """A container that its master has. `task` is None for the master's own. `begun`: its process was seen."""
 
@@ -83,7 +83,7 @@ class Container:
         return self.task is None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Application:
     """An application. What is public may be read from any thread; what changes it belongs to the scheduler."""
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.application import Application, ApplicationState
+from fallow_yarn.testing.application import PREEMPTED, Application, ApplicationState
 from fallow_yarn.testing.node_state import NodeState
 from fallow_yarn.testing.scheduler import Scheduler
 from fallow_yarn.testing.settings import Settings
@@ -199,7 +199,7 @@ def _application(application: Application, scheduler: Scheduler) -> Json:
     order, containers, master = application.order, application.containers, application.master
     used = _sum(container.size for container in containers)
     final = {ApplicationState.FINISHED: "SUCCEEDED", ApplicationState.FAILED: "FAILED"}
-    preempted = [ended for ended in application.ended if ended.exit_code == -102]
+    preempted = [ended for ended in application.ended if ended.exit_code == PREEMPTED]
     entry: Json = {
         "id": application.id,
         "user": order.user,

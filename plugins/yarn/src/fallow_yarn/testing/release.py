@@ -34,6 +34,11 @@ class Release:
         return self._number >= (3, 5)
 
     @property
+    def answers_new_size(self) -> bool:
+        """Answers a size sent by REST with that size, and not with the one of before."""
+        return self._number >= (3, 5)
+
+    @property
     def _number(self) -> tuple[int, int]:
         major, minor, _ = self.version.split(".")
         return int(major), int(minor)

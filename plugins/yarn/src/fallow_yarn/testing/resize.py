@@ -26,8 +26,10 @@ def resize(scheduler: Scheduler, request: Request, now: float) -> Response:
     size = Size(memory_mb or 0, vcores or 0)
     timeout_ms = integer(member(body, "overCommitTimeout")) or 0  # left out, it ends at once
     update = Update(node_id=match[1], size=size, over_commit_timeout_ms=timeout_ms, custom={})
+    before = scheduler.nodes[match[1]].capability if match[1] in scheduler.nodes else size
     try:
         scheduler.update([update], now)
     except UnknownNode as error:
         return failure(HTTPStatus.NOT_FOUND, "NotFoundException", f"nodeId, {error}, is not found")
-    return page({"resourceInfo": {"memory": size.memory_mb, "vCores": size.vcores}})
+    shown = size if scheduler.settings.release.answers_new_size else before
+    return page({"resourceInfo": {"memory": shown.memory_mb, "vCores": shown.vcores}})

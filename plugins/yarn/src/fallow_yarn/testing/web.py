@@ -77,11 +77,11 @@ def serve_http(answer: Answer) -> Serve:
             while start := incoming.read(METHOD_BYTES):
                 try:
                     # What is no HTTP is answered at once: who sends it does not end a line.
-                    response = answer(_read(start, incoming))
+                    request = _read(start, incoming)
                 except ValueError as error:
                     connection.sendall(_written(plain(f"Bad Message: {error}", HTTPStatus.BAD_REQUEST)))
                     return
-                connection.sendall(_written(response))
+                connection.sendall(_written(answer(request)))
 
     return serve
 
