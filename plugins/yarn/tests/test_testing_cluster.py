@@ -227,3 +227,14 @@ def test_without_high_availability_there_are_no_such_calls(yarn: EmbeddedYarn) -
     with pytest.raises(NoSuchCallError, match="Unknown protocol"):
         connection.call("getServiceStatus", b"", soon())
     connection.close()
+
+
+def test_a_container_that_cannot_be_started_has_failed_and_its_node_goes_on(yarn: EmbeddedYarn) -> None:
+    app = yarn.submit(containers=1, memory_mb=256, vcores=1, command=SLEEP)
+    wait_for(lambda: app.running)
+    usercache = Path(yarn.nodes["nm1"].config.folder) / "local" / "usercache"
+    (usercache / "other").write_text("no folder")
+    other = yarn.submit(containers=1, memory_mb=256, vcores=1, command=SLEEP, user="other")
+    wait_for(lambda: other.is_over)
+    assert (other.state, other.attempt) == ("FAILED", 3)
+    assert len(app.running) == 1

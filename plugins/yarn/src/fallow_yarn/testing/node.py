@@ -24,6 +24,7 @@ RETRY_SECONDS: Final = 0.1  # until the next try to reach a ResourceManager
 LISTED_SECONDS: Final = 1.0  # how long a container is listed after its end was told
 EXECUTOR: Final = "org.apache.hadoop.yarn.server.nodemanager.DefaultContainerExecutor"
 RUNNING_CODE: Final = -1000
+NEVER_RAN: Final = -1
 NAME: Final = "localhost"  # what the address 127.0.0.1 is called by YARN
 
 
@@ -63,7 +64,7 @@ class NodeManager:
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._containers = {container.spec.id: container for container in Launched.recover(self._place)}
-        self._unknown: set[str] = set()
+        self._never_ran: dict[str, str] = {}  # why not, by container
         self._heartbeat_seconds = RETRY_SECONDS
         self._listeners = (
             Listener(config.port, lambda _: None),
@@ -132,7 +133,9 @@ class NodeManager:
                 for name, container in self._containers.items()
                 if container.told_at is None and (container.has_begun or container.exit_code is not None)
             ]
-            return told + [{"id": name, "exit_code": RUNNING_CODE, "diagnostics": ""} for name in self._unknown]
+            return told + [
+                {"id": name, "exit_code": NEVER_RAN, "diagnostics": why} for name, why in self._never_ran.items()
+            ]
 
     def _obey(self, orders: Json) -> None:
         with self._lock:
@@ -140,7 +143,10 @@ class NodeManager:
                 self._size = orders["size"]
             for entry in orders["start"]:
                 spec = Spec(**entry)
-                self._containers[spec.id] = Launched.start(spec, self._place)
+                try:
+                    self._containers[spec.id] = Launched.start(spec, self._place)
+                except OSError as error:
+                    self._never_ran[spec.id] = f"Exception from container-launch: {error}"
             for name, force in orders["signals"]:
                 if name in self._containers:
                     self._containers[name].signal(signal.SIGKILL if force else signal.SIGTERM)
@@ -149,12 +155,12 @@ class NodeManager:
                 if name in self._containers:
                     self._containers[name].end()
                 else:
-                    self._unknown.add(name)
+                    self._never_ran[name] = "it is not here"
 
     def _forget(self, told: list[str], now: float) -> None:
         """The ResourceManager knows of the end of these; they are listed a little longer."""
-        self._unknown.difference_update(told)
         for name in told:
+            self._never_ran.pop(name, None)
             if name in self._containers:
                 self._containers[name].told_at = now
                 self._containers[name].forget()
