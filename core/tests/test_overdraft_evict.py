@@ -170,3 +170,15 @@ def test_after_a_need_the_account_waits_for_the_cool_down() -> None:
 def test_cpu_in_overdraft_ends_nothing() -> None:
     views = [node_view(seen("t", cpu=64_000), now=NOW + n, cpu_allowed=0, may_pay=MUCH) for n in range(20)]
     assert asked(views) == [None] * 20
+
+
+def test_an_account_that_was_stopped_pays_down_to_its_masters_also_where_all_fits() -> None:
+    fits: dict[str, Any] = {"memory_batch": 90 * GIB, "rows": {ETL: (70 * GIB, 0), ADHOC: (5 * GIB, 0)}}
+    assert last([over(NOW + n, **fits) for n in range(11)]) is None
+    master = seen("m", memory=4 * GIB, master=True)
+    need = last([replace(over(NOW + n, master, **fits), stopped=frozenset({ETL})) for n in range(11)])
+    assert need is not None
+    assert (need.amount, need.clusters) == (66 * GIB, frozenset({ETL}))
+    assert need.why == "for 10 s yarn/etl has run although it was stopped"
+    nothing = [replace(over(NOW + n, **fits, may_pay={}), stopped=frozenset({ETL})) for n in range(11)]
+    assert last(nothing) is None

@@ -219,3 +219,32 @@ def test_no_more_is_taken_back_than_the_node_is_in_overdraft() -> None:
     active = decisions[KEY].state.active
     assert active is not None
     assert active.size == 90
+
+
+# Stopped by the operator
+
+
+def test_what_is_stopped_is_taken_back_down_to_floor_and_masters_without_any_overdraft() -> None:
+    stopped = replace(SITUATION, stopped=True, masters=20)
+    fits = entry(60, 60, floor=10)
+    takes, decision = lasting(FITTED, fits, stopped)
+    assert (decision.overdraft, decision.start) == (50, True)
+    assert decision.state.active is not None
+    assert decision.state.active.size == 20
+    _, unmoved = lasting(FITTED, fits)
+    assert (unmoved.overdraft, unmoved.start) == (0, False)
+    _, decisions = run(takes, fits, at=130.0)
+    assert (decisions[KEY].cancel, decisions[KEY].why) == (True, "its reason has gone")
+
+
+def test_a_stop_is_bound_by_blast_radius_adoption_and_time_like_all_take_backs() -> None:
+    stopped = replace(SITUATION, stopped=True)
+    few = replace(POLICY, blast_percent=5)
+    takes, _ = run(FITTED, entry(60, 60), at=0.0, situation=stopped, policy=few)
+    assert not takes.started
+    takes, _ = run(takes, entry(60, 60), at=60.0, situation=stopped, policy=few)
+    assert sum(started.amount for started in takes.started) == 5
+    _, adopted = lasting(TakeBacks(), entry(60, 60), stopped)
+    assert adopted.why.startswith("adopted: ")
+    _, old = lasting(FITTED, entry(60, 60), replace(stopped, fresh=False))
+    assert not old.start

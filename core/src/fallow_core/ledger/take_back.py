@@ -1,7 +1,8 @@
 """Taking back: when draining is too slow, the framework's own scheduler is told to end what is above an offer.
 
 A take-back of one row and one resource starts when its overdraft (what is allocated above max(target, floor), and no
-more than the node's allocations above batch) has lasted, the inputs are fresh, and nothing forbids it:
+more than the node's allocations above batch; above the floor where the operator stopped it) has lasted, the inputs are
+fresh, and nothing forbids it:
 
 - what was allocated when Fallow first saw the row is adopted: drained, never taken back, until it has once fitted or
   the operator says so;
@@ -101,7 +102,8 @@ class Situation:
     `allowed`: the framework takes this resource back uncharged, and the operator has not forbidden it. `fresh`: sample
     and report are. `masters`: what application masters on the row have requested; `largest`: the largest task there.
     `cluster_allocated`: what the cluster has allocated in all. `arrived_sent_at`: when the size in force was sent.
-    `settles`: the policy was changed a short time ago, and what is over may be over because of that alone.
+    `settles`: the policy was changed a short time ago, and what is over may be over because of that alone. `stopped`:
+    the operator wants nothing to run there, so all that is allocated is in overdraft.
     """
 
     allowed: bool
@@ -111,6 +113,7 @@ class Situation:
     cluster_allocated: int
     arrived_sent_at: float = -math.inf
     settles: bool = False
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +143,10 @@ def decide(
     now: float,
 ) -> Decision:
     """Decide about one row and one resource. `budget`: what the blast radius leaves."""
-    bound = max(entry.target, entry.floor)
+    bound = entry.floor if situation.stopped else max(entry.target, entry.floor)
     above = max(entry.allocated - bound, 0)
-    over = min(above, node_overdraft)  # a row that drains for another account's sake is above, and not in overdraft
+    # A row that drains for another account's sake is above, and not in overdraft.
+    over = above if situation.stopped else min(above, node_overdraft)
     since = (now if state.over_since is None else state.over_since) if over else None
     fits = not above and situation.fresh  # before the first sample everything seems to fit
     state = replace(state, over_since=since, fitted=state.fitted or fits)

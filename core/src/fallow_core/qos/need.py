@@ -17,7 +17,8 @@ class NodeView:
     `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone. `ending`: the
     tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to overdraft, in bytes.
     An account that is missing there loses nothing: it is adopted, its take-back is under way, its blast radius is used
-    up, or its framework does not honour memory. A reading older than `stale_seconds` is as good as none.
+    up, or its framework does not honour memory. `stopped`: the accounts of which the operator wants nothing to run. A
+    reading older than `stale_seconds` is as good as none.
     """
 
     node: str
@@ -28,6 +29,7 @@ class NodeView:
     tasks_complete: bool
     ending: frozenset[TaskKey] = frozenset()
     may_pay: Mapping[str, int] = field(default_factory=dict)
+    stopped: frozenset[str] = frozenset()
     stale_seconds: float = 10.0
 
     def measured(self, resource: ResourceName) -> Usage | None:

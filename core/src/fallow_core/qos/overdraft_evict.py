@@ -2,7 +2,8 @@
 
 For each account, all in requested memory:
 
-    over = allocated − max(target, floor, requests of its masters)       no more than the node's overdraft
+    over = allocated − max(target, floor, requests of its masters)       no more than the node's overdraft;
+                                                                         without target and overdraft where stopped
     need = over − requests of what is ending or has just ended           no more than it may still lose
 
 The account that is the furthest over pays first, one at a time. CPU in overdraft is squeezed and ends nothing, and
@@ -54,8 +55,9 @@ def decide(
     accounts: dict[str, AccountState] = {}
     due: list[Need] = []
     for account in ledger.accounts:
-        kept = max(account.target, account.floor, _masters(view, account.cluster))
-        is_over = min(account.allocated - kept, ledger.overdraft) > 0
+        is_stopped = account.cluster in view.stopped
+        kept = max(0 if is_stopped else account.target, account.floor, _masters(view, account.cluster))
+        is_over = account.allocated > kept and (is_stopped or ledger.overdraft > 0)
         old = state.accounts.get(account.cluster, AccountState())
         over = old.over.after(usage.measured_at, is_over, view.stale_seconds, policy.after_seconds)
         accounts[account.cluster] = replace(old, over=over)
@@ -97,14 +99,17 @@ def _need(
     """What the account has to free; nothing, or less, where enough is leaving or it may lose nothing."""
     own = sum(part.requested for key, part in leaving.items() if key.cluster == account.cluster)
     node_over = view.ledger.memory.overdraft - sum(part.requested for part in leaving.values())
+    is_stopped = account.cluster in view.stopped
+    over = account.allocated - kept - own
     may_pay = view.may_pay.get(account.cluster, 0)
     return Need(
         strategy="overdraft_evict",
         resource="memory",
-        amount=min(account.allocated - kept - own, node_over, may_pay),
+        amount=min(over if is_stopped else min(over, node_over), may_pay),
         counted_by="request",
         enforce=policy.mode is StrategyMode.ENFORCE,
-        why=f"for {seconds:.0f} s {account.cluster} has had more memory allocated than the node can lend",
+        why=f"for {seconds:.0f} s {account.cluster} has "
+        + ("run although it was stopped" if is_stopped else "had more memory allocated than the node can lend"),
         clusters=frozenset({account.cluster}),
         at_most=may_pay,
         terms={
