@@ -7,8 +7,9 @@ from dataclasses import asdict, replace
 
 from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
+from fallow_core.controller.departing import Departing, departing_account
 from fallow_core.controller.journal import Content, Journal, Original, Switch
-from fallow_core.controller.leaving import Leaving, still_counts, to_leave, within_room
+from fallow_core.controller.leaving import Leaving, to_leave
 from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
@@ -22,7 +23,6 @@ from fallow_core.model.policy import (
     PublishingMode,
     PublishingPolicy,
     SwitchState,
-    TakeBack,
 )
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.take_back_policy import TakeBackPolicy
@@ -38,7 +38,7 @@ class Controller:
     """Owns all rows. Every method belongs to one thread. `clock` is monotonic, `wall_clock` seconds since 1970.
 
     `names` are all clusters that are configured, those included whose instance is not there yet. `departing` are those
-    that were removed, and why they still count.
+    that were removed and still count.
     """
 
     def __init__(
@@ -62,13 +62,12 @@ class Controller:
         self.due: dict[RowKey, Due] = {}
         self.journal_error = ""
         self.taking_back = TakingBack(take_back or TakeBackPolicy())
-        self.departing: dict[str, str] = {}
+        self.departing = Departing()
         self._node_policy = node_policy
         self._clock = clock
         self._wall_clock = wall_clock
         self._holds: Holds = {}
         self._leaving: dict[str, Leaving] = {}
-        self._departing: dict[str, Leaving] = {}
         self._told: dict[RowKey, Resources] = {}
         self._awaited = {key for key in journal.content.refreshed if key.cluster in names}
         self._unknown_until = clock() + publishing.in_flight_seconds if journal.lost else -math.inf
@@ -84,7 +83,7 @@ class Controller:
         if cluster in self.names:
             return
         self.names = tuple(sorted({*self.names, cluster}))
-        if self._departing.pop(cluster, None) is None:
+        if not self.departing.end(cluster):
             self._awaited |= {key for key in self.journal.content.refreshed if key.cluster == cluster}
 
     def remove(self, cluster: str, mode: ExitMode) -> None:
@@ -95,7 +94,7 @@ class Controller:
         self._leaving.pop(cluster, None)
         if cluster in self.clusters:
             mode = ExitMode.HOLD if self._restored(cluster) else mode
-            self._departing[cluster] = Leaving(mode=mode, since=self._clock())
+            self.departing.begin(cluster, Leaving(mode=mode, since=self._clock()))
         else:
             self._awaited = {key for key in self._awaited if key.cluster != cluster}
 
@@ -152,10 +151,10 @@ class Controller:
 
         :raises StateError: it cannot be written down; nothing changes.
         """
-        names = sorted({*self.names, *self._departing})
+        names = sorted({*self.names, *self.departing.names})
         self._set_switches(names, SwitchState.RESTORED, who, "fallow restore")
         self._leaving = dict.fromkeys(names, Leaving(mode=ExitMode.ORIGINAL, since=self._clock()))
-        self._departing = {name: replace(leaving, mode=ExitMode.HOLD) for name, leaving in self._departing.items()}
+        self.departing.hold()
 
     def leave(self, mode: ExitMode) -> None:
         """From now on send only the sizes to leave behind, until the frameworks have taken them; see `left`.
@@ -194,42 +193,33 @@ class Controller:
         self.due = {d.key: d for d in due if self._is_published(d.key)}
         if self.publishing.mode is PublishingMode.OBSERVE:
             self._tell_due()
-        for cluster in self.clusters.values():
+        # Last those that depart: what the others are sent now is not in the ledger yet.
+        for cluster in sorted(self.clusters.values(), key=lambda cluster: cluster.name in self.departing.names):
             self._publish(cluster, now)
             cluster.start_reads(self.nodes, now)
         self._depart(seen, now)
 
     def _is_published(self, key: RowKey) -> bool:
         """Whether the ledger's sizes are for this row, or only the end of a take-back."""
-        others = key.cluster in self._departing or self._restored(key.cluster)
+        others = key.cluster in self.departing.names or self._restored(key.cluster)
         return not others or key in self.taking_back.cancelling
 
     def _depart(self, seen: Mapping[str, Seen], now: float) -> None:
         """Let those go that were removed and can promise nothing any more."""
-        for name in self._departing.keys() - self._leaving.keys():
-            self.departing[name] = self._still_counts(self.clusters[name], seen, now)
-        self.departing = {name: why for name, why in self.departing.items() if name in self._departing}
-        for name in [name for name, why in self.departing.items() if not why]:
-            del self.clusters[name], self._departing[name], self.departing[name]
-            self._awaited = {key for key in self._awaited if key.cluster != name}
-            self.taking_back.forget(name)
-            event(log, logging.INFO, "cluster_removed", cluster=name)
-
-    def _still_counts(self, cluster: Cluster, seen: Mapping[str, Seen], now: float) -> str:
-        """Why a cluster that was removed still counts; empty if it does not."""
-        leaving = self._departing[cluster.name]
-        if self._to_depart(cluster):
-            return f"its sizes to leave behind are being sent: {leaving.mode}"
-        silent = now - leaving.since >= FORGET_SECONDS
-        if not silent and (cluster.reported_at is None or any(key.cluster == cluster.name for key in self._awaited)):
-            return "its framework has not reported yet"
         lends = self.publishing.mode is PublishingMode.ENFORCE
-        others = {
-            other.started(key) for name, other in self.clusters.items() if name in self.names for key in other.rows
-        }
-        rows = (at_least(row, seen.get(row.key.node, Seen()).requested.get(row.key)) for row in cluster.rows.values())
-        why = (still_counts(row, cluster.started(row.key), others - {""}, now, lends=lends) for row in rows)
-        return next((text for text in why if text), "")
+        others = {c.started(key) for name, c in self.clusters.items() if name in self.names for key in c.rows} - {""}
+        for name in self.departing.names - self._leaving.keys():
+            cluster = self.clusters[name]
+            here = [row for row in cluster.rows.values() if row.key.node in self.ledgers]
+            rows = [at_least(row, seen.get(row.key.node, Seen()).requested.get(row.key)) for row in here]
+            is_known = cluster.reported_at is not None and not any(key.cluster == name for key in self._awaited)
+            why = self.departing.look(cluster, rows, others, now, is_known=is_known, lends=lends)
+            if not (why or cluster.publishing or self._to_depart(cluster)):
+                self.departing.end(name)
+                del self.clusters[name]
+                self._awaited = {key for key in self._awaited if key.cluster != name}
+                self.taking_back.forget(name)
+                event(log, logging.INFO, "cluster_removed", cluster=name)
 
     def _restored(self, cluster: str) -> bool:
         return self.switch(cluster).state is SwitchState.RESTORED
@@ -263,9 +253,9 @@ class Controller:
         )
 
     def _account(self, cluster: Cluster) -> AccountPolicy:
-        """The policy of a cluster; nothing more is lent to one that was removed, and nothing is taken back of it."""
-        if cluster.name in self._departing:
-            return replace(cluster.policy, switch=SwitchState.DRAIN, take_back=TakeBack.NEVER)
+        """The policy of a cluster now."""
+        if cluster.name in self.departing.names:
+            return departing_account(cluster.policy)
         return replace(cluster.policy, switch=self.switch(cluster.name).state)
 
     def _offers_last(self) -> dict[str, int | None]:
@@ -295,7 +285,7 @@ class Controller:
             due = [d for d in due if d.key in self.taking_back.cancelling]
         if cluster.name in self._leaving:
             due = self._to_leave(cluster)
-        elif cluster.name in self._departing:
+        elif cluster.name in self.departing.names:
             due = due or self._to_depart(cluster)
         urgent = cluster.name in self._leaving or any(d.urgent for d in due)
         if due and cluster.may_publish(now) and self._is_time(cluster, urgent, now):
@@ -312,8 +302,8 @@ class Controller:
     def _to_depart(self, cluster: Cluster) -> list[Due]:
         if cluster.publishing or self.publishing.mode is PublishingMode.OBSERVE:
             return []
-        due = to_leave(cluster.rows.values(), self.journal.content.originals, self._departing[cluster.name])
-        return within_room(due, cluster.rows, self.ledgers)
+        rows = {row.key: row for row in self.rows}
+        return self.departing.due(cluster, rows, self.journal.content.originals, self.ledgers)
 
     def _is_time(self, cluster: Cluster, urgent: bool, now: float) -> bool:
         limits = self.publishing

@@ -35,23 +35,35 @@ def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], leaving:
 
 
 def within_room(due: Iterable[Due], rows: Mapping[RowKey, Row], ledgers: Mapping[str, NodeLedger]) -> list[Due]:
-    """The same for a cluster that leaves others behind: it grows only out of what nobody else may still promise."""
+    """The same for a cluster that leaves others behind: it grows out of what nobody may promise. `rows`: of all."""
+    beliefs = {(key, name): row.belief(name) for key, row in rows.items() for name in RESOURCE_NAMES}
     found = []
     for d in due:
-        row = rows[d.key]
-        size = Resources(*(_room(d.size, row, ledgers[d.key.node], name) for name in RESOURCE_NAMES))
-        if size != row.newest_size or row.resend:
+        size = Resources(*(_room(d.size, rows[d.key], ledgers[d.key.node], beliefs, name) for name in RESOURCE_NAMES))
+        if size != rows[d.key].newest_size or rows[d.key].resend:
+            beliefs |= {(d.key, name): max(beliefs[d.key, name], size.amount(name)) for name in RESOURCE_NAMES}
             found.append(replace(d, size=size))
     return found
 
 
-def _room(size: Resources, row: Row, node: NodeLedger, resource: ResourceName) -> int:
-    ledger = node.of(resource)
+def _room(
+    size: Resources,
+    row: Row,
+    node: NodeLedger,
+    beliefs: Mapping[tuple[RowKey, ResourceName], int],
+    resource: ResourceName,
+) -> int:
     newest, wanted = row.newest(resource), size.amount(resource)
     if newest is None or wanted <= newest:
         return wanted
+    ledger = node.of(resource)
     batch = 0 if ledger.capacity is None else ledger.capacity.batch
-    others = ledger.believed - row.belief(resource)
+    others = sum(
+        belief
+        for (key, name), belief in beliefs.items()
+        if name == resource and key.node == row.key.node and key != row.key
+    )
+    others = max(others, ledger.believed - row.belief(resource))  # tasks are seen that no framework tells of
     unit = row.unit.amount(resource)
     return min(wanted, max(newest, (batch - others) // unit * unit))
 

@@ -131,9 +131,9 @@ class Standalone:
         os.close(self._lock)
 
     def _tick(self) -> None:
+        reloading.retire_departed(self)
         if self.files is not None and not self._stopping and (read := self.files.step(self.config)) is not None:
             reloading.take(self, read)
-        reloading.retire_departed(self)
         for cluster, instance in self.builds.step(self.controller.may_succeed):
             self.controller.add(Cluster(instance, cluster.account, self.config.publishing))
         name, clusters, now = self.node.name, self.controller.clusters, self.clock()

@@ -50,7 +50,7 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "failed": dict(fallow.builds.failed),
         "config_problems": _config_problems(fallow),
         "refused_files": fallow.refusals.shown(),
-        "departing": dict(fallow.controller.departing),
+        "departing": dict(fallow.controller.departing.reasons),
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
     }
