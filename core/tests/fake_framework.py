@@ -8,7 +8,7 @@ import dataclasses
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -87,7 +87,7 @@ class Framework:
 
     `fails` is raised by every call with offers, `reports_fail` by every report; with `carries_out` the framework does
     what a failing call asked for all the same. `refuses` says which nodes it refuses. `seen` is called in each call
-    with offers, before anything else.
+    with offers, before anything else. `spoils` changes what is reported, and `listing` is the list of tasks.
     """
 
     def __init__(self, clock: Callable[[], float], **nodes: Resources) -> None:
@@ -103,6 +103,8 @@ class Framework:
         self.reports = 0
         self.closed = threading.Event()
         self.seen: Callable[[tuple[Offer, ...]], object] = lambda offers: None
+        self.spoils: Callable[[CapacityReport], CapacityReport] = lambda report: report
+        self.listing = TaskList(tasks=(), age_seconds=0.0, complete=True)
 
     @hookimpl
     def report_capacity(self, nodes: tuple[Node, ...], offers: tuple[Offer, ...]) -> CapacityReport:
@@ -112,18 +114,19 @@ class Framework:
             self.reports += 1
             if self.reports_fail is not None:
                 raise self.reports_fail
-        return CapacityReport(
+        report = CapacityReport(
             capabilities=Capabilities(cpu=HONOURED, memory=HONOURED, offer_lasts_seconds=self.lasts_seconds),
             rows=tuple(self._row(name, node) for name, node in self.nodes.items() if node.listed),
             answers=answers,
             detail="a framework in memory",
         )
+        return self.spoils(report)
 
     @hookimpl
     def list_tasks(self, node: Node) -> TaskList:
         seen = ((name, each) for name, each in self.nodes.items() if each.process_is_seen)
         daemons = tuple(Daemon(process=each.process, framework_node=name) for name, each in seen)
-        return TaskList(tasks=(), age_seconds=0.0, complete=True, daemons=daemons)
+        return replace(self.listing, daemons=daemons)
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         return (Finding(subject="framework", ok=True, detail="lives in memory"),)

@@ -335,13 +335,13 @@ def test_a_plugin_that_lists_no_tasks_is_no_failing_plugin(
     assert caplog.records == []
 
 
-def test_a_wrong_answer_of_a_plugin_is_a_failed_call(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_row_that_is_none_is_refused_and_changes_nothing(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.run(20)
     before = world.row("a", "a1")
     world.frameworks["a"]._row = lambda name, node: "a row"  # type: ignore[method-assign, assignment, return-value]
     world.run(20)
     assert world.row("a", "a1") == before
-    assert "rows[0] is 'a row', not a ReportRow" in lines(caplog, "report_failed")[0]
+    assert "it is 'a row', not a ReportRow" in lines(caplog, "input_refused")[0]
 
 
 def test_a_drained_node_keeps_its_floor(world: World) -> None:

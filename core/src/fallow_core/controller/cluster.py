@@ -5,12 +5,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from fallow_core.controller.reads import Reads
+from fallow_core.controller.refused import Refused
 from fallow_core.ledger import rows as ledger_rows
+from fallow_core.ledger.bad_values import wrong_pending, wrong_row, wrong_size, wrong_task
 from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.log import event
 from fallow_core.model.listed import Listed, listed
 from fallow_core.model.policy import AccountPolicy, PublishingPolicy
+from fallow_core.plugins.answers import sifted
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure, LaneState
 from fallow_hookspecs import (
@@ -26,6 +29,7 @@ from fallow_hookspecs import (
     Refusal,
     ReportRow,
     Resources,
+    Task,
     TaskList,
 )
 
@@ -70,8 +74,8 @@ class Cluster:
 
     `name` is `framework/cluster`. `pending`, `applications`, `capabilities` and `detail` are from the newest report,
     `daemons` from the newest task list of each node, `lists` is what is known of tasks there. `failing` says of each
-    of `CALLS` that failed the last time, why. `inherited` are the rows of an older instance that this one's framework
-    has not named yet.
+    of `CALLS` that failed the last time, why. `refused` is what of the newest answers cannot be true. `inherited` are
+    the rows of an older instance that this one's framework has not named yet.
     """
 
     def __init__(self, instance: PluginInstance, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
@@ -90,6 +94,7 @@ class Cluster:
         self.lists: dict[str, Listed] = {}
         self.counts = Counts()
         self.failing: dict[str, str] = {}
+        self.refused = Refused(instance.name)
         self.inherited: frozenset[RowKey] = frozenset()
         self._limits = publishing
         self._before: dict[RowKey, Remembered] = {}
@@ -195,12 +200,16 @@ class Cluster:
         self.failing.pop("report", None)
         self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
         self.reported_at = now
-        self.pending = outcome.pending
+        why = "" if outcome.pending is None else wrong_pending(outcome.pending)
+        self.refused.note("pending", {"the cluster": why} if why else {})
+        self.pending = None if why else outcome.pending
         self.applications = outcome.applications
         self.capabilities = outcome.capabilities
         self.detail = outcome.detail
-        self._take_rows(outcome.rows, now)
-        seen = {RowKey(row.node, self.name, row.framework_node) for row in outcome.rows}
+        rows, wrong = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
+        self.refused.note("report", wrong)
+        self._take_rows(rows, now)
+        seen = {RowKey(row.node, self.name, row.framework_node) for row in rows}
         self.inherited -= seen
         self.rows = {key: row for key, row in self.rows.items() if key in seen or not _is_over(row)}
 
@@ -229,6 +238,14 @@ class Cluster:
             self._note_failure("list_tasks", outcome)
             return
         self.failing.pop("list_tasks", None)
+        tasks, wrong = sifted(outcome.tasks, Task, wrong_task, lambda task: task.id)
+        early = {"all tasks": "it is from a time to come"} if outcome.age_seconds < 0 else {}
+        self.refused.note(f"list on {node}", early or wrong)
+        if early:
+            return
+        if wrong:
+            reason = "; ".join(f"task {name} is refused: {why}" for name, why in list(wrong.items())[:3])
+            outcome = replace(outcome, tasks=tasks, complete=False, incomplete_reason=reason)
         self.lists[node] = listed(self.lists.get(node), outcome, now)
         if outcome.daemons != self.daemons.get(node):
             pids = [daemon.process.pid for daemon in outcome.daemons]
@@ -245,7 +262,7 @@ class Cluster:
         else:
             self.failing.pop("offers", None)
             answers = {(answer.node, answer.framework_node): answer for answer in outcome.answers}
-            rows = outcome.rows
+            rows, _ = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
         for key in publishing.keys:
             if key in self.rows:
                 answer = answers.get((key.node, key.framework_node))
@@ -255,6 +272,9 @@ class Cluster:
 
     def _answered(self, row: Row, sent_at: float, answer: OfferAnswer | None, now: float) -> Row:
         if answer is None:
+            return ledger_rows.unanswered(row, sent_at, now)
+        if answer.accepted is not None and (why := wrong_size("accepted", answer.accepted)):
+            self._event(logging.WARNING, "answer_refused", row.key, why=why)
             return ledger_rows.unanswered(row, sent_at, now)
         if answer.accepted is not None:
             return ledger_rows.answered(row, sent_at, answer.accepted, now)

@@ -68,7 +68,7 @@ def wrong_row(row: ReportRow) -> str:
         "maximum": row.maximum,
     }
     ages = {"age_seconds": row.age_seconds, "started_age_seconds": row.started_age_seconds}
-    wrong = next((text for name, size in sizes.items() if size is not None and (text := _size(name, size))), "")
+    wrong = next((text for name, size in sizes.items() if size is not None and (text := wrong_size(name, size))), "")
     wrong = wrong or next((text for name, age in ages.items() if age is not None and (text := _time(name, age))), "")
     if not wrong and row.age_seconds < 0:
         wrong = f"age_seconds is {row.age_seconds:g}, a time to come"
@@ -80,21 +80,22 @@ def wrong_row(row: ReportRow) -> str:
 def wrong_pending(pending: Pending) -> str:
     """What is wrong with what is pending."""
     parts = {"total": pending.total, "smallest": pending.smallest, "largest": pending.largest}
-    return next((text for name, size in parts.items() if size is not None and (text := _size(name, size))), "")
+    return next((text for name, size in parts.items() if size is not None and (text := wrong_size(name, size))), "")
 
 
 def wrong_task(task: Task) -> str:
     """What is wrong with a task."""
-    return _size("requested", task.requested)
+    return wrong_size("requested", task.requested)
 
 
 def wrong_workload(workload: Workload) -> str:
     """What is wrong with a pod or a host application."""
     used = {f"used {name}": amount for name, amount in workload.used.items()}
-    return _size("request", workload.request) or _amounts(used) or _time("age_seconds", workload.age_seconds)
+    return wrong_size("request", workload.request) or _amounts(used) or _time("age_seconds", workload.age_seconds)
 
 
-def _size(name: str, size: Resources) -> str:
+def wrong_size(name: str, size: Resources) -> str:
+    """What is wrong with an amount of each resource."""
     return _amounts({f"{name} {resource}": size.amount(resource) for resource in RESOURCE_NAMES})
 
 

@@ -7,12 +7,15 @@ NaN age never grows stale, and half a milli-core spoils integer arithmetic.
 import math
 import types
 import typing
-from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from typing import Any, Literal, Union
+from typing import Any, Literal, TypeVar, Union
+
+from fallow_hookspecs import CapacityReport, TaskList
 
 _Check = Callable[[object], str]
+_T = TypeVar("_T")
 
 
 def mismatch(answer: object, expected: Any) -> str:
@@ -22,6 +25,37 @@ def mismatch(answer: object, expected: Any) -> str:
     `float` may be an integer and has to be finite.
     """
     return _check_of(expected)(answer)
+
+
+PARTS: Mapping[type, str] = {CapacityReport: "rows", TaskList: "tasks"}
+"""Answers of which one part is about many things: what is wrong with one of those spoils no other."""
+
+
+def mismatch_but_parts(answer: object, expected: Any) -> str:
+    """As `mismatch`, without what the parts of the answer hold; see `sifted`."""
+    part = PARTS.get(expected)
+    if part is not None and type(answer) is expected and type(getattr(answer, part)) is tuple:
+        answer = replace(answer, **{part: ()})
+    return mismatch(answer, expected)
+
+
+def sifted(
+    items: Iterable[_T], expected: type[_T], wrong: Callable[[_T], str], name: Callable[[_T], object]
+) -> tuple[tuple[_T, ...], dict[str, str]]:
+    """The items that are what the contract says and not `wrong`, and why the others are refused, by name.
+
+    One whose name is none either goes by its place.
+    """
+    good, refused = [], {}
+    for index, item in enumerate(items):
+        why = mismatch(item, expected)
+        why = f"it{why}" if why else wrong(item)
+        if not why:
+            good.append(item)
+            continue
+        called = name(item) if isinstance(item, expected) else None
+        refused[called[:100] if isinstance(called, str) else f"number {index}"] = why
+    return tuple(good), refused
 
 
 @cache

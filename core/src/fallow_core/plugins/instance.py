@@ -8,6 +8,7 @@ A call is started and polled::
         outcome = call.outcome                                  # the report, or a Failure with its reason
         if isinstance(outcome, Failure): ...
 
+Of a report each row, and of a list each task, is for the caller to check: one that is wrong spoils no other.
 There is nothing to hand back: the breaker has been told when the call is done, and a call that is dropped does no harm.
 """
 
@@ -22,7 +23,7 @@ import pluggy
 
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
-from fallow_core.plugins.answers import mismatch
+from fallow_core.plugins.answers import mismatch_but_parts
 from fallow_core.plugins.lanes import Call, Failure, FailureKind, Lane, LaneHealth, reason_of
 from fallow_hookspecs import (
     PROJECT,
@@ -223,6 +224,6 @@ def _implementations(caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
 
 
 def _checked(answer: object, expected: type[_T], hook: str) -> _T:
-    if text := mismatch(answer, expected):
+    if text := mismatch_but_parts(answer, expected):
         raise WrongAnswerError(f"{hook} gave a wrong answer: the answer{text}")
     return answer  # type: ignore[return-value] # just checked
