@@ -1,5 +1,6 @@
 """A Fallow on real files, whose plugin `alpha` builds the framework that `spec.host` names."""
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,7 @@ class Place:
         self.folder = folder
         self.frameworks = frameworks
         self.builds: list[str] = []
+        self.wait: dict[str, threading.Event] = {}
         self.host = FakeHost()
         for pid, node in enumerate((node for each in frameworks.values() for node in each.nodes.values()), start=5000):
             node.process = Process(pid, 1)
@@ -74,14 +76,21 @@ class Place:
     def load_plugin(self, name: str) -> LoadedPlugin:
         if name != "alpha":
             raise PluginLoadError(f"plugin {name!r} is not installed")
+        self._wait(name)
 
         def build(cluster: ClusterConfig) -> Any:
             self.builds.append(cluster.spec.host)
+            self._wait(cluster.spec.host)
             return self.frameworks[cluster.spec.host]
 
         loaded = plugin_of(build)
         plugin = Plugin(name=name, api_levels=(0, 0), config_model=lambda: Spec, build=build)
         return LoadedPlugin(plugin=plugin, source=loaded.source)
+
+    def _wait(self, name: str) -> None:
+        """Loading the plugin, or building the framework, takes until its event is set."""
+        if name in self.wait:
+            self.wait[name].wait(20)
 
     def until(self, condition: Callable[[], object]) -> None:
         until(self.fallow, condition)

@@ -1,9 +1,11 @@
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 from core.tests.fake_framework import FLOOR, size
 from core.tests.reload_files import Place, framework
 
+from fallow_core.cli import render
 from fallow_core.model.policy import SwitchState
 from fallow_core.standalone import metrics, reloading, requests
 
@@ -131,6 +133,36 @@ def test_a_changed_spec_that_cannot_be_built_leaves_the_old_instance_at_work(pla
     assert place.builds[2:] == ["nowhere"]
 
 
+def test_a_build_that_hangs_does_not_stand_in_the_way_of_the_file_that_mends_it(place: Place) -> None:
+    hangs, before = threading.Event(), place.frameworks["ops"]
+    place.wait["nowhere"] = hangs
+    place.cluster("etl", host="nowhere")
+    place.read_again()
+    place.until(lambda: "nowhere" in place.builds)
+    place.frameworks["new"].nodes = place.frameworks["etl"].nodes
+    place.cluster("etl", host="new")
+    place.until(lambda: place.frameworks["etl"].closed.is_set())
+    place.frameworks["nowhere"] = framework()
+    hangs.set()
+    place.until(place.frameworks["nowhere"].closed.is_set)  # nobody wants it any more
+    assert not before.closed.is_set()
+
+
+def test_reading_that_hangs_is_shown_and_keeps_nothing_from_going_on(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reloading, "READ_SECONDS", 0.1)
+    hangs = threading.Event()
+    place.wait["alpha"] = hangs
+    place.cluster("etl", "weight: 4\n")
+    place.until(lambda: "reading the files takes too long" in str(requests.status(place.fallow)["config_problems"]))
+    place.host.used = size(4)
+    place.until(lambda: sizes(place) == {"etl": size(3), "ops": size(3)})
+    hangs.set()
+    place.until(lambda: place.fallow.refusals.taken == 1)
+    assert requests.status(place.fallow)["config_problems"] == []
+
+
 # Removed
 
 
@@ -141,6 +173,8 @@ def test_a_removed_cluster_gets_its_floor_and_leaves_when_nothing_of_it_runs(pla
     (place.folder / "clusters.d" / "etl.yaml").unlink()
     place.until(lambda: sizes(place)["etl"] == FLOOR)
     place.until(lambda: "tasks run on etl1" in requests.status(place.fallow)["departing"].values())
+    shown = "\n".join(render.status(requests.status(place.fallow)))
+    assert "alpha/etl: removed from the configuration, and still counted: tasks run on etl1" in " ".join(shown.split())
     place.until(lambda: sizes(place)["ops"] == size(8))
     assert node.most.cpu_milli + place.frameworks["ops"].nodes["ops1"].most.cpu_milli <= 10_000
     node.allocated = size(0)
@@ -174,6 +208,19 @@ def test_a_file_that_comes_back_takes_the_cluster_on_where_it_was(place: Place) 
         )
     )
     assert len(place.builds) == 2
+
+
+def test_a_cluster_that_has_left_can_come_back(place: Place) -> None:
+    file = place.folder / "clusters.d" / "etl.yaml"
+    text = file.read_text()
+    file.unlink()
+    place.read_again()
+    place.until(lambda: names(place) == ["alpha/ops"])
+    file.write_text(text)
+    place.read_again()
+    place.until(lambda: names(place) == ["alpha/etl", "alpha/ops"])
+    assert len(place.builds) == 3
+    place.until(lambda: place.fallow.controller.clusters["alpha/etl"].rows)
 
 
 def test_a_folder_that_is_gone_removes_no_cluster(place: Place) -> None:

@@ -117,8 +117,8 @@ def _clusters(
             entry for entry in directory.iterdir() if not entry.name.startswith(".") and entry != core_file
         )
     except OSError as error:
-        named = must_be_there or (core is not None and "clustersDir" in core.data)
-        if isinstance(error, FileNotFoundError) and not named:
+        expected = must_be_there or (core is not None and "clustersDir" in core.data)
+        if isinstance(error, FileNotFoundError) and not expected:
             return _Clusters((), [])  # no clusters yet
         text = f"the clusters' directory {directory} cannot be read: {error.strerror}"
         return _Clusters((), [(core or Document(file=core_file)).problem(("clustersDir",), text)])

@@ -5,6 +5,7 @@ reading, and its rows count in the ledger, until its scheduler can promise nothi
 """
 
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from fallow_core.controller.cluster import Cluster
@@ -27,7 +28,7 @@ class Departing:
         self._leaving: dict[str, Leaving] = {}
 
     @property
-    def names(self) -> Collection[str]:
+    def names(self) -> AbstractSet[str]:
         """The clusters that depart."""
         return self._leaving.keys()
 

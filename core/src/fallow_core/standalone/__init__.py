@@ -1,6 +1,7 @@
 """`fallow run`: controller and node observation in one process on one host, without Kubernetes.
 
-`process` is the loop; `builds` makes its plugin instances, `inbox` is how other threads reach it. `control` is the
-private socket, `requests` what may be asked there, `view` what is shown, `metrics` the same for Prometheus, `doctor`
-what an operator should know, `restore` puts sizes back. One thread owns all state; the others ask it.
+`process` is the loop; `builds` makes its plugin instances, `reloading` follows the files, `inbox` is how other threads
+reach it. `control` is the private socket, `requests` what may be asked there, `view` what is shown, `metrics` the same
+for Prometheus, `doctor` what an operator should know, `restore` puts sizes back. One thread owns all state; the others
+ask it.
 """
