@@ -1,5 +1,7 @@
 """What is said of the scheduler."""
 
+from dataclasses import replace
+
 import pytest
 from plugins.yarn.tests.diagnosis_fakes import Fakes, manager_page
 from plugins.yarn.tests.yarn_fakes import entry, facts, reading
@@ -92,7 +94,9 @@ def test_a_calculator_that_does_not_show_by_its_limits_may_be_among_the_settings
 def test_asynchronous_scheduling_is_told_where_the_cluster_is_large(
     fakes: Fakes, asynchronous: bool | None, nodes: int, ok: bool | str | None
 ) -> None:
-    fakes.manager.facts_now = facts(asynchronous=asynchronous)
+    setup = facts().setup
+    assert setup is not None
+    fakes.manager.facts_now = replace(facts(), setup=replace(setup, asynchronous=asynchronous))
     fakes.manager.reading_now = reading(entry(), *(entry(f"other-{number}:1") for number in range(nodes - 1)))
     found = fakes.findings()
     assert ("asynchronous scheduling" in found) is (ok != "not told")

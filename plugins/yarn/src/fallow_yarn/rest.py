@@ -110,7 +110,7 @@ class Web:
         """What a first line that is not HTTP's means; an empty one is the end of the connection."""
         if isinstance(error, http.client.RemoteDisconnected):
             return ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
-        if error.line.startswith("\x15\x03"):
+        if str(error).startswith("\x15\x03"):
             return WrongPortError(self._explain(path, "this is a TLS port: it answered with a TLS alert"))
         return WrongPortError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
 

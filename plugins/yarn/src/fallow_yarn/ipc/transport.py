@@ -58,8 +58,8 @@ class Channel:
             raise SilentHostError(
                 f"{endpoint}: no connection in the time given; is the host up, and no filter between?"
             )
-        kind = RefusedError if isinstance(failure, ConnectionRefusedError) else UnreachableError
-        raise kind(
+        error_class = RefusedError if isinstance(failure, ConnectionRefusedError) else UnreachableError
+        raise error_class(
             f"{endpoint}: no connection: {failure.strerror or failure}; expected {endpoint.purpose} there"
             f" ({endpoint.hadoop_key}): is it running, and is it active?"
         )
