@@ -29,6 +29,7 @@ class Daemon:
         self.name = name
         self.kind = kind
         self.home = home
+        self.heap_mb = HEAP_MB[kind]
         self.process: subprocess.Popen[bytes] | None = None
         self.started_ms = 0
 
@@ -51,7 +52,7 @@ class Daemon:
             raise ClusterError(f"{self.name} was started already: end it first")
         options = [f"-Djava.io.tmpdir={self.home}", "-Dlaunch.attached=true"]
         conf = self.home / "conf"
-        command = jars.command(self.kind, conf, MAIN[self.kind], heap_mb=HEAP_MB[self.kind], options=options)
+        command = jars.command(self.kind, conf, MAIN[self.kind], heap_mb=self.heap_mb, options=options)
         java_home = Path(shutil.which("java") or "java").resolve().parent.parent
         self.started_ms = int(time.time() * 1000)
         with self.log.open("ab") as log:
