@@ -17,7 +17,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from tests.benchmarks.fleet import memory, pairs, quiet
+from tests.benchmarks.fleet import day, memory, order, pairs, quiet, replay
 from tests.benchmarks.fleet.cluster import Fleet
 from tests.e2e.yarn.jars import cache_folder, fetch
 
@@ -31,23 +31,25 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--day-nodes", type=int, default=6, help="nodes whose day is simulated; the others have it too")
     given = parser.parse_args()
     jars = fetch(RELEASE, cache_folder())
     print(f"load of this machine: {os.getloadavg()[0]:.1f} with {os.cpu_count()} CPUs")
+    days = day.simulate(given.day_nodes) if "day" in given.only else None
     with tempfile.TemporaryDirectory(prefix="rm-sync-") as folder:
         if set(given.only) - {"memory"}:
             with Fleet(jars, Path(folder) / "cluster", given.nodes) as fleet:
-                _on(fleet, given.only, given.pairs)
+                if "pairs" in given.only:
+                    pairs.run(fleet, given.pairs)
+                if "quiet" in given.only:
+                    quiet.run(fleet, given.pairs)
+                if days is not None:
+                    replay.run(fleet, *days)
+                if "order" in given.only:
+                    order.run(fleet, given.pairs)
         if "memory" in given.only:
             with Fleet(jars, Path(folder) / "large", 2 * given.nodes, containers_each=0) as fleet:
                 memory.run(fleet)
-
-
-def _on(fleet: Fleet, parts: list[str], count: int) -> None:
-    if "pairs" in parts:
-        pairs.run(fleet, count)
-    if "quiet" in parts:
-        quiet.run(fleet, count)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Fleet:
     """A ResourceManager and `nodes` simulated NodeManagers of the size CONFIGURED; a context manager.
 
     Each node runs `containers_each` containers of CONTAINER_MB and one vcore. `ids` are the nodes in their order.
+    `longest_queue`: the most events that any look at the metrics found waiting for the scheduler.
     """
 
     def __init__(self, jars: Jars, folder: Path, nodes: int, containers_each: int = 2) -> None:
@@ -46,6 +47,7 @@ class Fleet:
         )
         self.nodes = nodes
         self.ids: tuple[str, ...] = ()
+        self.longest_queue = 0
         self.log = folder / "fleet.txt"
         self._containers = nodes * containers_each
         self._cluster = Cluster(jars, folder, setup)
@@ -89,7 +91,9 @@ class Fleet:
 
     def metrics(self) -> Mapping[str, Any]:
         """The ResourceManager's own page about its cluster."""
-        return dict(call(self._cluster.rm.web, "/ws/v1/cluster/metrics")["clusterMetrics"])
+        metrics: dict[str, Any] = call(self._cluster.rm.web, "/ws/v1/cluster/metrics")["clusterMetrics"]
+        self.longest_queue = max(self.longest_queue, metrics["schedulerEventQueueSize"])
+        return metrics
 
     def total(self) -> Size:
         """What the scheduler works with, all nodes together."""

@@ -1,0 +1,161 @@
+"""A day of noisy load in simulated time: which sizes Fallow sends, and which ones whoever sends every change.
+
+Fallow here is its ledger and its timers with their defaults: band, growth hold, one call in so many seconds. The other
+one sends, in the same rhythm, the capacity of that moment. Sizes are in force at once.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from math import sin, tau
+from random import Random
+from typing import Final
+
+from fallow_core.ledger import rows as ledger_rows
+from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
+from fallow_core.ledger.publishing import Due, Holds, due_rows
+from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPolicy
+from fallow_core.model.sample import NodeSample, Usage
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, ResourceName, Resources
+from fallow_yarn.rm.size import MIB_BYTES, Size, size_within
+
+CLUSTER: Final = "yarn/day"
+HOST: Final = Resources(48_000, 24 << 30)
+UNIT: Final = Resources(1000, MIB_BYTES)
+FLOOR: Final = Resources(1000, 1024 * MIB_BYTES)
+POLICY: Final = PublishingPolicy(mode=PublishingMode.ENFORCE)
+ROUND_SECONDS: Final = round(POLICY.publish_interval_seconds)
+ROUNDS: Final = 86400 // ROUND_SECONDS
+
+
+@dataclass(slots=True)
+class Sent:
+    """The sizes sent to one node: in which rounds, and which."""
+
+    rounds: list[int] = field(default_factory=list)
+    sizes: list[Size] = field(default_factory=list)
+
+    def add(self, number: int, size: Size) -> None:
+        """A size sent in a round."""
+        self.rounds.append(number)
+        self.sizes.append(size)
+
+    def at(self, number: int) -> Size:
+        """The size after a round; before the first one, that of the evening before."""
+        return self.sizes[bisect_right(self.rounds, number) - 1]
+
+    def sent_in(self, number: int) -> Size | None:
+        """What was sent in a round."""
+        i = bisect_right(self.rounds, number) - 1
+        return self.sizes[i] if i >= 0 and self.rounds[i] == number else None
+
+
+@dataclass(slots=True)
+class NodeDay:
+    """Of one node and policy: what was sent, and sums over the rounds, each resource as a share of the host.
+
+    `lent`: of the capacity of that moment, what the scheduler had. `promised`: what it had beyond.
+    """
+
+    sent: Sent = field(default_factory=Sent)
+    lent: dict[ResourceName, float] = field(default_factory=lambda: dict.fromkeys(RESOURCE_NAMES, 0.0))
+    promised: dict[ResourceName, float] = field(default_factory=lambda: dict.fromkeys(RESOURCE_NAMES, 0.0))
+
+    def judge(self, size: Resources, batch: Resources) -> None:
+        """Count one round."""
+        for name in RESOURCE_NAMES:
+            amount, has = batch.amount(name), size.amount(name)
+            self.lent[name] += min(has, amount) / HOST.amount(name)
+            self.promised[name] += max(has - amount, 0) / HOST.amount(name)
+
+
+def load(rng: Random) -> Iterator[Resources]:
+    """What online services use on one host, round by round.
+
+    A wave over the day, another level every half hour or so, noise that lasts (a minute of CPU, ten of memory) and
+    noise that does not, and every other hour two minutes of much CPU.
+    """
+    cpu_wave, phase, level, peak_until = rng.uniform(0.08, 0.15), rng.gauss(0, 0.02), 0.0, -1
+    slow = [0.0, 0.0]
+    for number in range(ROUNDS):
+        if rng.random() < ROUND_SECONDS / 1800:
+            level = rng.uniform(-0.06, 0.06)
+        if rng.random() < ROUND_SECONDS / 7200:
+            peak_until = number + 120 // ROUND_SECONDS
+        wave = sin(tau * (number / ROUNDS + phase - 0.25))
+        for i, (seconds, sigma) in enumerate(((60, 0.02), (600, 0.01))):
+            kept = 1 - ROUND_SECONDS / seconds
+            slow[i] = kept * slow[i] + rng.gauss(0, sigma) * (1 - kept * kept) ** 0.5
+        cpu = 0.22 + cpu_wave * wave + level + slow[0] + rng.gauss(0, 0.01) + 0.2 * (number < peak_until)
+        memory = 0.25 + 0.04 * wave + level / 4 + slow[1] + rng.gauss(0, 0.001)
+        yield Resources(
+            *(int(max(x, 0.01) * HOST.amount(n)) for x, n in zip((cpu, memory), RESOURCE_NAMES, strict=True))
+        )
+
+
+def simulate(count: int) -> tuple[list[NodeDay], list[NodeDay]]:
+    """A day of so many nodes: of Fallow, and of sending every change."""
+    with ProcessPoolExecutor() as processes:
+        ours, every = zip(*processes.map(_node, range(count)), strict=True)
+    return list(ours), list(every)
+
+
+def _node(seed: int) -> tuple[NodeDay, NodeDay]:
+    key = RowKey("node", CLUSTER, "node")
+    row, holds = _reported(None, key, FLOOR, 0.0), Holds()
+    ours, every = NodeDay(), NodeDay()
+    last: Size | None = None
+    for number, used in enumerate(load(Random(seed))):
+        now = float(number * ROUND_SECONDS)
+        ledger, due = _step(row, holds, used, now)
+        batch = Resources(*(capacity.batch for r in (ledger.cpu, ledger.memory) if (capacity := r.capacity)))
+        for d in due:
+            row = ledger_rows.answered(ledger_rows.sent(row, d.size, now), now, d.size, now)
+            ours.sent.add(number, _size(d.size))
+        row = _reported(row, key, row.newest_size or FLOOR, now + ROUND_SECONDS / 2)
+        ours.judge(row.in_force or FLOOR, batch)
+        wanted = Resources(*(max(batch.amount(n), FLOOR.amount(n)) for n in RESOURCE_NAMES))
+        if _size(wanted) != last:
+            last = _size(wanted)
+            every.sent.add(number, last)
+        every.judge(Resources(last.vcores * 1000, last.memory_mb * MIB_BYTES), batch)
+    return ours, every
+
+
+def _step(row: Row, holds: Holds, used: Resources, now: float) -> tuple[NodeLedger, Sequence[Due]]:
+    usages = [
+        Usage(measured_at=now, capacity=HOST.amount(n), used=used.amount(n), batch_used=0) for n in RESOURCE_NAMES
+    ]
+    ledger = node_ledger(
+        NodeInputs(
+            node=row.key.node,
+            now=now,
+            sample=NodeSample(cpu=usages[0], memory=usages[1]),
+            rows=(row,),
+            accounts={CLUSTER: AccountPolicy()},
+            publishing=POLICY,
+        )
+    )
+    return ledger, due_rows(ledger, (row,), holds, POLICY, now, {})
+
+
+def _reported(row: Row | None, key: RowKey, size: Resources, now: float) -> Row:
+    """The row after a report; batch has most of the size allocated."""
+    allocated = Resources(size.cpu_milli * 3 // 4, size.memory_bytes * 3 // 4)
+    report = ReportRow(
+        node=key.node,
+        framework_node=key.framework_node,
+        age_seconds=0.0,
+        state=NodeState.RUNNING,
+        allocated=allocated,
+        in_force=size,
+        unit=UNIT,
+        floor=FLOOR,
+    )
+    return ledger_rows.observed(row, key, report, now, POLICY.in_flight_seconds)
+
+
+def _size(amount: Resources) -> Size:
+    return size_within(cpu_milli=amount.cpu_milli, memory_bytes=amount.memory_bytes, vcore_milli=UNIT.cpu_milli)
