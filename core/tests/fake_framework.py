@@ -19,6 +19,7 @@ from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingMode, PublishingPolicy, ResourcePolicy
 from fallow_core.model.sample import NodeSample, Usage
@@ -248,7 +249,7 @@ class World:
         self.controller = Controller(
             (NODE,),
             [f"alpha/{name}" for name in self.frameworks],
-            WHOLE_NODE,
+            NodePolicies(default=WHOLE_NODE),
             self.policy,
             journal.load(self.state_dir),
             clock=lambda: self.now,

@@ -12,6 +12,7 @@ from core.tests.fake_framework import CAPACITY, ENFORCE, WHOLE_NODE, Framework, 
 
 from fallow_core.config.models import CoreFile
 from fallow_core.config.settings import Cluster, Config, config_of
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.host_sampler import HostSampler
@@ -66,7 +67,7 @@ def config(folder: Path, builds: Mapping[str, Build | Framework], **changes: Any
         control_socket=folder / "control",
         metrics=None,
         node_name="n1",
-        node_policy=WHOLE_NODE,
+        policies=NodePolicies(default=WHOLE_NODE),
         publishing=ENFORCE,
         sample_interval_seconds=0.02,
         clusters=tuple(cluster_file(name, build_of(build), folder) for name, build in builds.items()),

@@ -28,7 +28,7 @@ def asked(folder: Path) -> Iterator[list[dict[str, Any]]]:
 
     def answer(peer: Peer, question: dict[str, Any]) -> dict[str, Any]:
         seen.append(question)
-        return {"cluster": "yarn/etl", "state": "drain"}
+        return {"scope": "yarn/etl", "state": "drain"}
 
     server = ControlServer(folder / "control", None, answer)
     yield seen
@@ -39,7 +39,7 @@ def test_switch_asks_for_what_the_words_say(
     folder: Path, asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["switch", "drain", "etl", "--why", "upgrade", "-c", str(folder)]) == 0
-    assert asked == [{"request": "switch", "state": "drain", "cluster": "etl", "why": "upgrade"}]
+    assert asked == [{"request": "switch", "state": "drain", "scope": "etl", "why": "upgrade"}]
     assert capsys.readouterr().out == "yarn/etl: drain\n"
 
 
@@ -91,7 +91,7 @@ def test_json_is_the_answer_as_it_is(
     folder: Path, asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cli.main(["switch", "drain", "etl", "--json", "-c", str(folder)])
-    assert json.loads(capsys.readouterr().out) == {"cluster": "yarn/etl", "state": "drain"}
+    assert json.loads(capsys.readouterr().out) == {"scope": "yarn/etl", "state": "drain"}
     assert asked != []
 
 

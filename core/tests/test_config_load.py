@@ -88,7 +88,7 @@ def etc(tmp_path: Path) -> Etc:
 
 def test_a_file_of_two_lines_gives_the_defaults(etc: Etc) -> None:
     config = etc.load()
-    assert config.node_policy == NodePolicy()
+    assert config.policies == NodePolicies()
     assert config.publishing == PublishingPolicy()
     assert config.publishing.mode is PublishingMode.OBSERVE
     assert config.take_back == TakeBackPolicy()
@@ -200,7 +200,6 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         node_name="n1",
         node_addresses=("n1.example.com", "192.0.2.1"),
         node_labels={"use": "batch"},
-        node_policy=POLICY,
         policies=POLICIES,
         publishing=PublishingPolicy(
             mode=PublishingMode.ENFORCE,

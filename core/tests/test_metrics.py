@@ -223,7 +223,7 @@ def test_a_kind_of_call_that_fails_is_seen_while_others_succeed(world: World) ->
 def test_the_state_of_a_switch_is_one_of_all_states(world: World) -> None:
     world.controller.set_switch("alpha/b", SwitchState.HOLD, "ada", "")
     states = {state: value(world, "fallow_cluster_switch", cluster="alpha/b", state=state) for state in SwitchState}
-    assert states == {"lend": 0, "hold": 1, "drain": 0, "restored": 0}
+    assert states == {"lend": 0, "hold": 1, "drain": 0, "stop": 0, "restored": 0}
 
 
 def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,3 +307,13 @@ def test_the_check_of_names_finds_mistakes(make: Callable[..., Metric]) -> None:
     for name in ("fallow_cpu_milli", "fallow_bytes_memory_bytes", "Fallow_x", "other_x", "fallow_seconds_age"):
         with pytest.raises(AssertionError):
             check_name(make(name, "Help."))
+
+
+def test_a_switch_of_any_scope_and_what_is_refused_are_seen(world: World) -> None:
+    world.controller.set_switch("all", SwitchState.DRAIN, "ada", "")
+    world.run(3)
+    world.used = size(-1)
+    world.run(3)
+    assert value(world, "fallow_switch", scope="all", state="drain") == 1
+    assert value(world, "fallow_switch", scope="all", state="lend") == 0
+    assert value(world, "fallow_input_refused", source="nodes", kind="sample", of=f"cpu of {NODE.name}") == 1

@@ -284,7 +284,7 @@ def test_what_a_process_keeps_for_life_is_refused_with_all_else_in_the_file(
     place.read_again()
     (problem,) = requests.status(place.fallow)["config_problems"]
     assert f"fallow.yaml: {key}: restart Fallow for {key}" in problem
-    assert place.fallow.config.node_policy == before.node_policy
+    assert place.fallow.config.policies == before.policies
     assert place.fallow.config.state_dir == before.state_dir
     place.core()
     place.read_again()

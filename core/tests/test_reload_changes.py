@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.tests.fake_framework import WHOLE_NODE
 from core.tests.fake_standalone import cluster_file, config
 
 from fallow_core.config.changes import in_force, policy_differs
@@ -79,7 +78,7 @@ def test_of_a_core_file_with_a_key_that_needs_a_restart_nothing_is_taken() -> No
         (files(cluster(), on_exit=ExitMode.HOLD, log_level="debug"), False),
         (files(cluster(weight=2)), True),
         (files(cluster(), cluster("ops")), True),
-        (files(cluster(), policies=NodePolicies(default=WHOLE_NODE)), True),
+        (files(cluster(), policies=NodePolicies()), True),
     ],
 )
 def test_a_policy_is_who_may_have_how_much(read: Config, differs: bool) -> None:

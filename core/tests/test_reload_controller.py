@@ -9,6 +9,7 @@ from core.tests.fake_framework import FLOOR, NOTHING, WHOLE_NODE, World, key, si
 from fallow_core.controller.cluster import PUBLISH_TIMEOUT_SECONDS
 from fallow_core.controller.taking_back import SETTLE_SECONDS
 from fallow_core.ledger.rows import RowKey
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import NodeState, Process, ResourceCapability, Resources
@@ -282,7 +283,7 @@ def taking_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def configure(world: World, *, take_back: PublishingMode, publishing: PublishingMode = PublishingMode.ENFORCE) -> None:
     policy = TakeBackPolicy(mode=take_back, blast_percent=100)
-    world.controller.configure(WHOLE_NODE, replace(FAST, mode=publishing), policy)
+    world.controller.configure(NodePolicies(default=WHOLE_NODE), replace(FAST, mode=publishing), policy)
 
 
 @pytest.mark.parametrize(

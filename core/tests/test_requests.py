@@ -77,8 +77,8 @@ def test_an_unknown_request_names_those_that_are_known(fallow: Standalone, kind:
 
 @pytest.mark.parametrize("name", ["alpha/etl", "etl"])
 def test_a_switch_is_the_peers_and_takes_effect(fallow: Standalone, name: str) -> None:
-    assert ask(fallow, request="switch", cluster=name, state="drain", why="upgrade", who="somebody else") == {
-        "cluster": "alpha/etl",
+    assert ask(fallow, request="switch", scope=name, state="drain", why="upgrade", who="somebody else") == {
+        "scope": "alpha/etl",
         "state": "drain",
     }
     (cluster,) = ask(fallow, request="status")["clusters"]
@@ -90,33 +90,41 @@ def test_a_switch_is_the_peers_and_takes_effect(fallow: Standalone, name: str) -
 
 
 def test_a_cluster_that_cannot_be_built_can_be_switched(fallow: Standalone) -> None:
-    ask(fallow, request="switch", cluster="ops", state="hold")
+    ask(fallow, request="switch", scope="ops", state="hold")
     assert fallow.controller.switch("alpha/ops").state is SwitchState.HOLD
 
 
-@pytest.mark.parametrize("cluster", [None, "", "nope", "beta/etl", ["etl"], 7])
-def test_a_switch_of_an_unknown_cluster_names_those_that_are_known(fallow: Standalone, cluster: object) -> None:
-    with pytest.raises(ControlError, match=r"there is no cluster .*; known: alpha/etl, alpha/ops"):
-        ask(fallow, request="switch", cluster=cluster, state="drain")
+@pytest.mark.parametrize("scope", [None, "", "nope", "beta/etl", ["etl"], 7, "pool:nope", "node:n2", "alpha"])
+def test_a_switch_of_an_unknown_scope_names_those_that_are_known(fallow: Standalone, scope: object) -> None:
+    known = "alpha/etl, alpha/ops, framework:alpha, node:n1, all"
+    with pytest.raises(ControlError, match=f"there is no scope .*; known: {known}"):
+        ask(fallow, request="switch", scope=scope, state="drain")
+
+
+@pytest.mark.parametrize("scope", ["framework:alpha", "node:n1", "all"])
+def test_a_switch_of_more_than_a_cluster_is_shown_with_who_and_why(fallow: Standalone, scope: str) -> None:
+    assert ask(fallow, request="switch", scope=scope, state="stop", why="audit") == {"scope": scope, "state": "stop"}
+    (found,) = ask(fallow, request="status")["switches"]
+    assert (found["scope"], found["state"], found["who"], found["why"]) == (scope, "stop", "root", "audit")
+    ask(fallow, request="switch", scope=scope, state="lend")
+    assert ask(fallow, request="status")["switches"] == []
 
 
 def test_a_name_that_two_plugins_have_needs_the_plugin(tmp_path: Path) -> None:
     fallow = standalone(config(tmp_path, {}))
     fallow.controller.names = ("alpha/etl", "beta/etl")
     with running(fallow), pytest.raises(ControlError, match="'etl' is alpha/etl and beta/etl; known: alpha/etl, beta"):
-        ask(fallow, request="switch", cluster="etl", state="drain")
+        ask(fallow, request="switch", scope="etl", state="drain")
     fallow.close()
 
 
 @pytest.mark.parametrize("state", [None, "", "restored", "off", ["drain"], 1])
 def test_a_switch_to_an_unknown_state_names_those_that_are_known(fallow: Standalone, state: object) -> None:
-    with pytest.raises(ControlError, match=r"cannot switch to .*; expected lend, hold, drain"):
-        ask(fallow, request="switch", cluster="etl", state=state)
+    with pytest.raises(ControlError, match=r"cannot switch to .*; expected lend, hold, drain, stop"):
+        ask(fallow, request="switch", scope="etl", state=state)
 
 
-@pytest.mark.parametrize(
-    "request_", [{"request": "switch", "cluster": "etl", "state": "drain"}, {"request": "restore"}]
-)
+@pytest.mark.parametrize("request_", [{"request": "switch", "scope": "etl", "state": "drain"}, {"request": "restore"}])
 def test_who_may_only_read_changes_nothing(fallow: Standalone, request_: dict[str, Any]) -> None:
     with pytest.raises(ControlError, match="user guest may not change anything: ask as root or as the user that runs"):
         ask(fallow, GUEST, **request_)
@@ -136,12 +144,12 @@ def test_a_switch_that_cannot_be_written_down_is_an_error(fallow: Standalone, mo
 
     monkeypatch.setattr(Path, "replace", fail)
     with pytest.raises(StateError, match=r"cannot write .*: No space left on device"):
-        ask(fallow, request="switch", cluster="etl", state="drain")
+        ask(fallow, request="switch", scope="etl", state="drain")
     assert fallow.controller.switch("alpha/etl").state is SwitchState.LEND
 
 
 def test_a_drain_reaches_the_framework(fallow: Standalone) -> None:
-    ask(fallow, request="switch", cluster="etl", state="drain")
+    ask(fallow, request="switch", scope="etl", state="drain")
     framework = fallow.controller.clusters["alpha/etl"].instance._object
     assert isinstance(framework, Framework)
     deadline = time.monotonic() + 10

@@ -102,7 +102,7 @@ def test_after_a_restore_the_next_fallow_publishes_nothing_until_it_is_switched_
     with serving(fallow):
         time.sleep(0.15)
         assert len(framework.calls) == calls
-        ask(settings.control_socket, {"request": "switch", "cluster": "etl", "state": "lend"})
+        ask(settings.control_socket, {"request": "switch", "scope": "etl", "state": "lend"})
         deadline = time.monotonic() + 10
         while framework.sizes()["a1"].cpu_milli != 6000:
             assert time.monotonic() < deadline

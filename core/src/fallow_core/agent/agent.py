@@ -110,6 +110,7 @@ class Agent:
         instances: Mapping[str, PluginInstance],
         may_pay: Mapping[str, int],
         now: float,
+        stopped: frozenset[str] = frozenset(),
     ) -> None:
         """Take answers and what was seen, decide, and give the orders that are due."""
         for order, outcome in self._orders.settle(self._members(), now):
@@ -125,6 +126,7 @@ class Agent:
             tasks_complete=bool(lists) and complete == frozenset(lists),
             ending=lives.being_freed(self.endings),
             may_pay=may_pay,
+            stopped=stopped,
         )
         ending = self._policy.ending
         self._state, choices = plan(view, self._policy, self._state, lives.past(self.endings, ending, now))

@@ -72,17 +72,21 @@ def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) ->
 
 
 @click.command()
-@click.argument("state", type=click.Choice(["lend", "hold", "drain"]))
-@click.argument("cluster")
+@click.argument("state", type=click.Choice(["lend", "hold", "drain", "stop"]))
+@click.argument("scope")
 @click.option("--why", default="", help="Why; shown in status.")
 @config_option
 @socket_option
 @json_option
-def switch(state: str, cluster: str, why: str, path: Path, socket: Path | None, as_json: bool) -> None:
-    """Let CLUSTER lend (normal), hold (no growth) or drain (no new work). Kept over restarts."""
-    request = {"request": "switch", "state": state, "cluster": cluster, "why": why}
+def switch(state: str, scope: str, why: str, path: Path, socket: Path | None, as_json: bool) -> None:
+    """Let SCOPE lend (normal), hold (no growth), drain (no new work) or stop (what does not end is taken back).
+
+    SCOPE is a cluster, framework:NAME, pool:NAME, node:NAME or all. The strictest that matches counts. Kept over
+    restarts.
+    """
+    request = {"request": "switch", "state": state, "scope": scope, "why": why}
     answer = ask(socket_of(path, socket), request)
-    show(answer, as_json, lambda answer: [f"{answer['cluster']}: {answer['state']}"])
+    show(answer, as_json, lambda answer: [f"{answer['scope']}: {answer['state']}"])
 
 
 @click.command()

@@ -22,7 +22,10 @@ COMMANDS = {
     "restore": ("fallow_core.cli.inspect:restore", "Put the sizes found first back."),
     "run": ("fallow_core.cli.run:run", "Lend what this host leaves idle."),
     "status": ("fallow_core.cli.inspect:status", "Show accounts, offers, allocations and health."),
-    "switch": ("fallow_core.cli.inspect:switch", "Let a cluster lend, hold or drain."),
+    "switch": (
+        "fallow_core.cli.inspect:switch",
+        "Let a cluster, pool, node, framework or all lend, hold, drain or stop.",
+    ),
     "tasks": ("fallow_core.cli.tasks:tasks", "Show the tasks on this host and what their end would cost."),
     "top": ("fallow_core.cli.top:top", "Show live what a running Fallow knows and does."),
     "watch": ("fallow_core.cli.watch:watch", "Show live what this host uses and what it could lend."),

@@ -19,7 +19,8 @@ def status(answer: Answer) -> list[str]:
     lines = [f"{_mode(answer)}, up {seconds(answer['uptime_seconds'])}, {answer['config_file']}"]
     lines += _marked(_problems(answer))
     for node in answer["nodes"]:
-        lines += ["", f"node {node['node']}", *_node_table(node)]
+        pool = f", pool {node['pool']}" if node["pool"] else ""
+        lines += ["", f"node {node['node']}{pool}", *_node_table(node)]
     for cluster in answer["clusters"]:
         lines += ["", *_cluster(cluster)]
     return lines
@@ -40,6 +41,8 @@ def _problems(answer: Answer) -> list[str]:
     problems += [f"{name}: removed from the configuration, and still counted: {why}" for name, why in removed]
     problems += [f"{name}: still being built" for name in answer["building"]]
     problems += [f"{resource}: {why}" for resource, why in answer["sample_problems"].items()]
+    problems += answer["refused"]
+    problems += [_switch(switch) for switch in answer["switches"] if "/" not in switch["scope"]]
     problems += [
         f"{row['cluster']} {row['framework_node']}: known from before and not reported yet; until then nothing grows"
         for node in answer["nodes"]
@@ -47,6 +50,11 @@ def _problems(answer: Answer) -> list[str]:
     ]
     problems += ["the sizes found first are being put back"] if answer["restoring"] else []
     return problems + [text for text in (answer["journal_error"], answer["journal_lost"]) if text]
+
+
+def _switch(switch: Answer) -> str:
+    why = f": {switch['why']}" if switch["why"] else ""
+    return f"{switch['scope']} is switched to {switch['state']} by {switch['who']}{why}"
 
 
 def _node_table(node: Answer) -> list[str]:

@@ -15,7 +15,7 @@ from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.config.watch import Look
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
-from fallow_core.model.policy import AccountPolicy, ExitMode, NodePolicy, PublishingPolicy
+from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingPolicy
 from fallow_core.model.qos_policy import (
     CpuEvictPolicy,
     EndingPolicy,
@@ -65,7 +65,7 @@ class Config:
     metrics: tuple[str, int] | None
     node_name: str
     node_addresses: tuple[str, ...]
-    node_policy: NodePolicy
+    policies: NodePolicies
     publishing: PublishingPolicy
     take_back: TakeBackPolicy
     qos: QosPolicy
@@ -73,7 +73,6 @@ class Config:
     on_exit: ExitMode
     log_level: str
     node_labels: Mapping[str, str] = field(default_factory=dict)
-    policies: NodePolicies = field(default_factory=NodePolicies)
     clusters: tuple[Cluster, ...] = ()
     problems: tuple[Problem, ...] = ()
     named: frozenset[str] = frozenset()
@@ -97,7 +96,6 @@ def config_of(
         node_name=model.node.name or socket.gethostname(),
         node_addresses=tuple(model.node.addresses),
         node_labels=model.node.labels,
-        node_policy=policies.default,
         policies=policies,
         publishing=PublishingPolicy(
             mode=publishing.mode,

@@ -10,16 +10,18 @@ from fallow_core.controller.cluster import Cluster, Remembered
 from fallow_core.controller.departing import Departing, departing_account
 from fallow_core.controller.journal import Content, Journal, Original, Switch
 from fallow_core.controller.leaving import Leaving, to_leave
+from fallow_core.controller.switches import known_scopes, scopes, strictest
 from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
+from fallow_core.controller.watched import Watched
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, at_least
 from fallow_core.log import event
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import (
     AccountPolicy,
     ExitMode,
-    NodePolicy,
     PublishingMode,
     PublishingPolicy,
     SwitchState,
@@ -45,7 +47,7 @@ class Controller:
         self,
         nodes: tuple[Node, ...],
         names: Collection[str],
-        node_policy: NodePolicy,
+        policies: NodePolicies,
         publishing: PublishingPolicy,
         journal: Journal,
         take_back: TakeBackPolicy | None = None,
@@ -63,7 +65,7 @@ class Controller:
         self.journal_error = ""
         self.taking_back = TakingBack(take_back or TakeBackPolicy())
         self.departing = Departing()
-        self._node_policy = node_policy
+        self.watched = Watched(policies)
         self._clock = clock
         self._wall_clock = wall_clock
         self._holds: Holds = {}
@@ -72,9 +74,9 @@ class Controller:
         self._awaited = {key for key in journal.content.refreshed if key.cluster in names}
         self._unknown_until = clock() + publishing.in_flight_seconds if journal.lost else -math.inf
 
-    def configure(self, node_policy: NodePolicy, publishing: PublishingPolicy, take_back: TakeBackPolicy) -> None:
-        """Another policy from now on, for all clusters."""
-        self._node_policy, self.publishing, self.taking_back.policy = node_policy, publishing, take_back
+    def configure(self, policies: NodePolicies, publishing: PublishingPolicy, take_back: TakeBackPolicy) -> None:
+        """Another policy from now on, for all nodes and clusters."""
+        self.watched.policies, self.publishing, self.taking_back.policy = policies, publishing, take_back
         for cluster in self.clusters.values():
             cluster.configure(cluster.policy, publishing)
 
@@ -132,17 +134,32 @@ class Controller:
         """The size that a row had before it was first changed."""
         return self.journal.content.originals.get(key)
 
-    def switch(self, cluster: str) -> Switch:
-        """The switch of a cluster."""
-        return self.journal.content.switches.get(cluster, Switch())
+    def switch(self, scope: str) -> Switch:
+        """The switch of a scope, such as a cluster."""
+        return self.journal.content.switches.get(scope, Switch())
 
-    def set_switch(self, cluster: str, state: SwitchState, who: str, why: str) -> None:
-        """Switch a cluster; it takes effect with the next tick and is kept over restarts.
+    def switch_at(self, cluster: str, node: str) -> tuple[str, Switch]:
+        """The scope and the switch that count for a cluster on a node: the strictest of those that match."""
+        return strictest(self.journal.content.switches, scopes(cluster, node, self.watched.pool(node)))
+
+    def stopped(self, node: str) -> frozenset[str]:
+        """The clusters of which nothing is to run on a node."""
+        return frozenset(name for name in self.names if self.switch_at(name, node)[1].state is SwitchState.STOP)
+
+    @property
+    def scopes(self) -> list[str]:
+        """All that can be switched, and what was once."""
+        pools = [pool.name for pool in self.watched.policies.pools]
+        known = known_scopes(self.names, [node.name for node in self.nodes], pools)
+        return [*known, *sorted(self.journal.content.switches.keys() - set(known) - self.departing.names)]
+
+    def set_switch(self, scope: str, state: SwitchState, who: str, why: str) -> None:
+        """Switch a scope; it takes effect with the next tick and is kept over restarts.
 
         :raises StateError: it cannot be written down; nothing changes.
         """
-        self._set_switches((cluster,), state, who, why)
-        self._leaving.pop(cluster, None)
+        self._set_switches((scope,), state, who, why)
+        self._leaving.pop(scope, None)
 
     def restore(self, who: str) -> None:
         """Send every row the size found first, as soon as there is a report, and then nothing more; see `left`.
@@ -182,10 +199,12 @@ class Controller:
         for cluster in self.clusters.values():
             cluster.settle(now)
         self._forget_what_is_over()
+        if self.watched.look(self.nodes, samples, now, self._wall_clock()):
+            self.taking_back.settle(now)
         due: list[Due] = []
         for node in self.nodes:
             of_node = seen.get(node.name, Seen())
-            inputs = self._inputs(node, samples.get(node.name, NodeSample()), of_node, now)
+            inputs = self._inputs(node, of_node, now)
             ledger = node_ledger(inputs)
             self.ledgers[node.name] = ledger
             found = due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
@@ -224,12 +243,12 @@ class Controller:
     def _restored(self, cluster: str) -> bool:
         return self.switch(cluster).state is SwitchState.RESTORED
 
-    def _set_switches(self, clusters: Collection[str], state: SwitchState, who: str, why: str) -> None:
+    def _set_switches(self, scopes: Collection[str], state: SwitchState, who: str, why: str) -> None:
         content = self.journal.content
         switch = Switch(state=state, who=who, when=self._wall_clock(), why=why)
-        self.journal.write(replace(content, switches={**content.switches, **dict.fromkeys(clusters, switch)}))
-        for cluster in clusters:
-            event(log, logging.INFO, "switched", cluster=cluster, state=state, who=who, why=why)
+        self.journal.write(replace(content, switches={**content.switches, **dict.fromkeys(scopes, switch)}))
+        for scope in scopes:
+            event(log, logging.INFO, "switched", scope=scope, state=state, who=who, why=why)
 
     def _limits(self, now: float) -> PublishingPolicy:
         """After the journal was lost nothing grows before whatever was in flight has arrived."""
@@ -238,25 +257,27 @@ class Controller:
         hold = max(self.publishing.growth_hold_seconds, self.publishing.in_flight_seconds)
         return replace(self.publishing, growth_hold_seconds=hold)
 
-    def _inputs(self, node: Node, sample: NodeSample, seen: Seen, now: float) -> NodeInputs:
+    def _inputs(self, node: Node, seen: Seen, now: float) -> NodeInputs:
         return NodeInputs(
             node=node.name,
             now=now,
-            sample=sample,
+            sample=self.watched.samples[node.name],
+            watched_since=self.watched.since[node.name],
             rows=tuple(at_least(row, seen.requested.get(row.key)) for row in self.rows if row.key.node == node.name),
             unsure=seen.unsure,
             awaited=self.awaited(node.name),
-            accounts={name: self._account(cluster) for name, cluster in self.clusters.items()},
+            accounts={name: self._account(cluster, node.name) for name, cluster in self.clusters.items()},
             pending={name: cluster.pending for name, cluster in self.clusters.items()},
-            policy=self._node_policy,
+            policy=self.watched.policies_now[node.name].policy,
             publishing=self.publishing,
         )
 
-    def _account(self, cluster: Cluster) -> AccountPolicy:
-        """The policy of a cluster now."""
+    def _account(self, cluster: Cluster, node: str) -> AccountPolicy:
+        """The policy of a cluster on a node now."""
         if cluster.name in self.departing.names:
             return departing_account(cluster.policy)
-        return replace(cluster.policy, switch=self.switch(cluster.name).state)
+        scope, switch = self.switch_at(cluster.name, node)
+        return replace(cluster.policy, switch=switch.state, switched="" if scope == cluster.name else scope)
 
     def _offers_last(self) -> dict[str, int | None]:
         return {

@@ -148,6 +148,7 @@ class TakingBack:
             cluster_allocated=sum(r.allocated.amount(name) for r in inputs.rows if r.key.cluster == row.key.cluster),
             arrived_sent_at=row.arrived_sent_at,
             settles=inputs.now < self._settled_at,
+            stopped=account.switch is SwitchState.STOP,
         )
 
     def _tell(self, name: ResourceName, found: Mapping[RowKey, Decision]) -> None:

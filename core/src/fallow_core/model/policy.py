@@ -129,13 +129,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPolicy:
-    """What the operator decided about one account: its weight against others, its limits, and its switch."""
+    """What the operator decided about one account: its weight against others, its limits, and its switch.
+
+    `switched` is the scope of the switch where that is more than the account's own cluster.
+    """
 
     weight: int = 1
     cpu_limit: Limit = field(default_factory=Limit)
     memory_limit: Limit = field(default_factory=Limit)
     take_back: TakeBack = TakeBack.ALLOWED
     switch: SwitchState = SwitchState.LEND
+    switched: str = ""
 
     def limit(self, resource: ResourceName) -> Limit:
         """The limit of one resource."""

@@ -164,6 +164,13 @@ def _clusters(controller: Controller, now: float) -> Iterator[Metric]:
     yield _gauge("fallow_cluster_up", "1 if the cluster's plugin instance was built.", ("cluster",), up)
     switches = [((n, state), state is controller.switch(n).state) for n in controller.names for state in SwitchState]
     yield _gauge("fallow_cluster_switch", "1 for the state of the switch.", ("cluster", "state"), switches)
+    stored = controller.journal.content.switches.items()
+    scopes = [((scope, state), state is switch.state) for scope, switch in stored for state in SwitchState]
+    yield _gauge("fallow_switch", "1 for the state of each switch that was ever set.", ("scope", "state"), scopes)
+    every = [controller.watched.refused, *(it.refused for it in clusters.values())]
+    refused = [((it.source, kind, name), 1) for it in every for kind, name in it.now]
+    labels = ("source", "kind", "of")
+    yield _gauge("fallow_input_refused", "1 for an input that cannot be true and is refused.", labels, refused)
     ages = [((name,), None if it.reported_at is None else now - it.reported_at) for name, it in clusters.items()]
     yield _gauge("fallow_cluster_report_age_seconds", "Age of the newest report.", ("cluster",), ages)
     failing = [((name, call), call in cluster.failing) for name, cluster in clusters.items() for call in CALLS]

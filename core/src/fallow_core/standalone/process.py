@@ -40,7 +40,8 @@ CLOSE_SECONDS = 5.0
 
 def this_host(config: Config) -> Node:
     """The node that a plugin is told of: this host by all its names and addresses."""
-    return Node(name=config.node_name, addresses=tuple(sorted({*host_addresses(), *config.node_addresses})))
+    addresses = tuple(sorted({*host_addresses(), *config.node_addresses}))
+    return Node(name=config.node_name, addresses=addresses, labels=config.node_labels)
 
 
 class Standalone:
@@ -66,7 +67,7 @@ class Standalone:
         self.controller = Controller(
             (self.node,),
             [cluster.name for cluster in config.clusters],
-            config.node_policy,
+            config.policies,
             config.publishing,
             journal.load(config.state_dir),
             config.take_back,
@@ -145,7 +146,8 @@ class Standalone:
         self.controller.tick(samples, {name: seen})
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
         may_pay = self.controller.taking_back.may_pay(now)
-        self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock())
+        stopped = self.controller.stopped(name)
+        self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
 
     def _starts(self, now: float) -> bool:
         """Whether it is too early for a ledger: until the first lists of tasks batch's own use would count as use of

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fallow.run")
 
-OPERATOR_STATES = (SwitchState.LEND, SwitchState.HOLD, SwitchState.DRAIN)
+OPERATOR_STATES = (SwitchState.LEND, SwitchState.HOLD, SwitchState.DRAIN, SwitchState.STOP)
 
 
 def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
@@ -78,17 +80,20 @@ def _switch(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str
     state = request.get("state")
     if state not in OPERATOR_STATES:
         raise ControlError(f"cannot switch to {state!r}; expected {', '.join(OPERATOR_STATES)}")
-    name = _cluster(fallow, request.get("cluster"))
-    fallow.controller.set_switch(name, SwitchState(state), peer.name, str(request.get("why", "")))
-    return {"cluster": name, "state": state}
+    scope = _one(request.get("scope"), fallow.controller.scopes, "scope")
+    fallow.controller.set_switch(scope, SwitchState(state), peer.name, str(request.get("why", "")))
+    return {"scope": scope, "state": state}
 
 
 def _cluster(fallow: Standalone, asked: object) -> str:
     """The full name of a cluster that is meant by its full or its short name."""
-    known = fallow.controller.names
-    matches = [name for name in known if asked in (name, name.partition("/")[2])]
+    return _one(asked, fallow.controller.names, "cluster")
+
+
+def _one(asked: object, known: Sequence[str], what: str) -> str:
+    matches = meant(asked, known)
     if len(matches) != 1:
-        found = f"{asked!r} is {' and '.join(matches)}" if matches else f"there is no cluster {asked!r}"
+        found = f"{asked!r} is {' and '.join(matches)}" if matches else f"there is no {what} {asked!r}"
         raise ControlError(f"{found}; known: {', '.join(known) or 'none'}")
     return matches[0]
 

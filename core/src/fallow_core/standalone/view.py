@@ -7,6 +7,7 @@ from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger
 from fallow_core.ledger.rows import Row
+from fallow_core.model.policy import SwitchState
 from fallow_core.plugins.lanes import LaneHealth
 from fallow_hookspecs import RESOURCE_NAMES, Resources
 
@@ -19,6 +20,8 @@ def status(controller: Controller, now: float) -> View:
         "mode": controller.publishing.mode,
         "journal_error": controller.journal_error,
         "journal_lost": controller.journal.lost,
+        "switches": _switches(controller),
+        "refused": _refused(controller),
         "nodes": [_node(controller, ledger) for ledger in controller.ledgers.values()],
         "clusters": [_cluster(controller, cluster, now) for _, cluster in sorted(controller.clusters.items())],
         "take_backs": [
@@ -67,9 +70,22 @@ def explanation(controller: Controller, node: str) -> View:
     }
 
 
+def _switches(controller: Controller) -> list[View]:
+    """Every switch that does not simply lend, with who set it, when and why."""
+    switches = sorted(controller.journal.content.switches.items())
+    return [{"scope": scope, **asdict(switch)} for scope, switch in switches if switch.state is not SwitchState.LEND]
+
+
+def _refused(controller: Controller) -> list[str]:
+    """What was refused because it cannot be true."""
+    every = [controller.watched.refused, *(cluster.refused for _, cluster in sorted(controller.clusters.items()))]
+    return [line for refused in every for line in refused.lines()]
+
+
 def _node(controller: Controller, ledger: NodeLedger) -> View:
     return {
         "node": ledger.node,
+        "pool": controller.watched.pool(ledger.node),
         **{name: _resource(ledger.of(name)) for name in RESOURCE_NAMES},
         "awaited": [key._asdict() for key in controller.awaited(ledger.node)],
     }
