@@ -58,16 +58,23 @@ class World:
             for name in self.sizes:
                 self.beat(name)
 
-    def submit(self, containers: int, size: Size = TASK, **more: int) -> Application:
+    def submit(self, containers: int, size: Size = TASK, attempts: int = 1, master_attempts: int = 2) -> Application:
         number = len(self.applications) + 1
-        order = Order(containers=containers, size=size, command="", master_size=Size(1024, 1), **more)
+        order = Order(
+            containers=containers,
+            size=size,
+            command="",
+            attempts=attempts,
+            master_size=Size(1024, 1),
+            master_attempts=master_attempts,
+        )
         application = Application(id=f"application_7_{number:04d}", order=order, started_ms=0)
         self.applications.append(application)
         self.scheduler.submit(application, self.now)
         return application
 
-    def running_application(self, containers: int, size: Size = TASK, **more: int) -> Application:
-        application = self.submit(containers, size, **more)
+    def running_application(self, containers: int, attempts: int = 1, master_attempts: int = 2) -> Application:
+        application = self.submit(containers, TASK, attempts, master_attempts)
         self.beats(4)
         assert len(application.running) == containers
         return application

@@ -78,10 +78,14 @@ class App:
 class Yarn(Protocol):
     """What the tests need of a YARN; `web` of a NodeManager is in `webs`."""
 
-    rm: Manager
-    heartbeat_seconds: float
-    nodes: Mapping[str, Node]
-    webs: Mapping[str, str]
+    @property
+    def rm(self) -> Manager: ...
+    @property
+    def heartbeat_seconds(self) -> float: ...
+    @property
+    def nodes(self) -> Mapping[str, Node]: ...
+    @property
+    def webs(self) -> Mapping[str, str]: ...
 
     def submit(self, containers: int, memory_mb: int, vcores: int, command: str) -> App:
         """An application whose master runs each of so many commands once, and fails with its master."""

@@ -100,7 +100,7 @@ def _report(node: NodeState, now: float) -> yarn_pb2.NodeReport:
     report = yarn_pb2.NodeReport(
         http_address=node.web.encode(),
         containers=len(node.containers) if is_known else 0,
-        state=yarn_pb2.NodeState.Value(node.state),
+        state=node.state,
     )
     report.node_id.host, report.node_id.port = host.encode(), int(port)
     used = node.used if is_known else Size(0, 0)
