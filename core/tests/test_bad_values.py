@@ -35,6 +35,10 @@ WORKLOAD = Workload(name="u", request=Resources(1000, GIB), used={"cpu": 10}, ag
 BAD_AMOUNTS: list[Any] = [-1, MOST + 1, math.nan, math.inf, 0.5, None, "4", True]
 
 
+def row_with(**values: Any) -> ReportRow:
+    return replace(ROW, **values)
+
+
 def usage(at: float = 10.0, capacity: int = 4000, used: int = 1000, **more: Any) -> Usage:
     return Usage(measured_at=at, capacity=capacity, used=used, batch_used=0, **more)
 
@@ -49,13 +53,13 @@ def test_what_is_right_is_not_refused() -> None:
 @pytest.mark.parametrize("bad", BAD_AMOUNTS)
 def test_an_amount_that_cannot_be_is_refused_wherever_it_stands(bad: Any) -> None:
     zone = Zone(name="0", capacity=2000, used=bad, batch_used=0)
-    size = Resources(1000, bad)
+    size: Any = Resources(1000, bad)
     found = [
         wrong_usage("cpu", replace(usage(), capacity=bad), 10.0),
         wrong_usage("cpu", replace(usage(), used=bad), 10.0),
         wrong_usage("cpu", replace(usage(), batch_used=bad), 10.0),
         wrong_usage("cpu", usage(zones=(zone,)), 10.0),
-        *(wrong_row(replace(ROW, **{name: size})) for name in ("allocated", "in_force", "unit", "floor", "maximum")),
+        *(wrong_row(row_with(**{name: size})) for name in ("allocated", "in_force", "unit", "floor", "maximum")),
         wrong_pending(Pending(total=size)),
         wrong_pending(Pending(total=Resources(0, 0), largest=size)),
         wrong_task(replace(TASK, requested=size)),

@@ -159,3 +159,19 @@ def test_a_busy_task_ends_and_an_idle_one_that_asked_for_much_does_not() -> None
 def test_where_nothing_is_allowed_a_hundredth_of_the_node_is_not_yet_near(used: int, ends: bool) -> None:
     views = [node_view(*TASKS, now=NOW + n, cpu_allowed=0, cpu_batch_used=used) for n in range(6)]
     assert (asked(views)[-1] is not None) is ends
+
+
+def test_what_is_promised_twice_over_is_low_by_requests_and_full_by_use() -> None:
+    """Of 4 cores 6 are promised: 10 requested ones have 0.6 of what they may expect, and use nearly all there is."""
+
+    def view(now: float, ratio: int) -> NodeView:
+        found = short(now)
+        capacity = found.ledger.cpu.capacity
+        assert capacity is not None
+        promised = replace(capacity, batch=capacity.batch_real * ratio // 100)
+        return replace(found, ledger=replace(found.ledger, cpu=replace(found.ledger.cpu, capacity=promised)))
+
+    *_, need = asked([view(NOW + n, 140) for n in range(6)])
+    assert need is not None
+    assert need.why == "for 5 s batch may use only 56 % of the CPU that it requested"
+    assert asked([view(NOW + n, 150) for n in range(6)]) == [None] * 6

@@ -5,6 +5,7 @@ function says what is wrong, or nothing. Types are not taken for granted: a NaN 
 """
 
 import math
+from collections.abc import Mapping
 
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.workload import Workload
@@ -99,7 +100,7 @@ def wrong_size(name: str, size: Resources) -> str:
     return _amounts({f"{name} {resource}": size.amount(resource) for resource in RESOURCE_NAMES})
 
 
-def _amounts(amounts: dict[str, int]) -> str:
+def _amounts(amounts: Mapping[str, object]) -> str:
     for name, amount in amounts.items():
         if not isinstance(amount, int) or isinstance(amount, bool):
             return f"{name} is {str(amount)[:40]}, not a whole number"
@@ -108,7 +109,7 @@ def _amounts(amounts: dict[str, int]) -> str:
     return ""
 
 
-def _time(name: str, seconds: float) -> str:
+def _time(name: str, seconds: object) -> str:
     if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
         return f"{name} is {str(seconds)[:40]}, not a number of seconds"
     return ""

@@ -34,8 +34,9 @@ PARTS: Mapping[type, str] = {CapacityReport: "rows", TaskList: "tasks"}
 def mismatch_but_parts(answer: object, expected: Any) -> str:
     """As `mismatch`, without what the parts of the answer hold; see `sifted`."""
     part = PARTS.get(expected)
-    if part is not None and type(answer) is expected and type(getattr(answer, part)) is tuple:
-        answer = replace(answer, **{part: ()})
+    if part is not None and isinstance(answer, CapacityReport | TaskList) and isinstance(answer, expected):
+        without: dict[str, Any] = {part: ()}
+        answer = replace(answer, **without) if isinstance(getattr(answer, part), tuple) else answer
     return mismatch(answer, expected)
 
 
