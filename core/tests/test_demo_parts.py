@@ -47,7 +47,9 @@ def test_the_summary_compares_the_use_without_and_with_batch() -> None:
 
 
 def test_a_demo_that_ended_at_once_has_a_summary_too() -> None:
-    assert "0 finished, 0 lost" in summary([], Counts(), [], [])
+    text = summary([], Counts(), [], [])
+    assert "0 finished, 0 lost" in text
+    assert "none was told" in text
 
 
 def test_a_plugin_without_a_demo_is_said_to_have_none() -> None:

@@ -13,13 +13,13 @@ from typing import Any, Self
 from fallow_core.cli.demo import host, task
 from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
 from fallow_core.cli.demo.load import OnlineLoad
-from fallow_core.errors import FallowError, NotRunningError
+from fallow_core.errors import ControlError, FallowError
 from fallow_core.standalone.control import ask
 
 CLUSTER = "demo"
 TASKS_AT_ONCE = 8
 TASKS = 64
-TASK_SECONDS = 6.0  # of a task that gets all the CPU it asks for
+TASK_SECONDS = 9.0  # of a task that gets all the CPU it asks for
 TASK_MEMORY_BYTES = 64 << 20
 START_SECONDS = 30.0
 END_SECONDS = 20.0
@@ -99,7 +99,7 @@ class Stage:
     def _answers(self) -> bool:
         try:
             return not ask(self.socket, {"request": "status"})["building"]
-        except NotRunningError:
+        except ControlError:
             return False
 
     def _said(self) -> str:

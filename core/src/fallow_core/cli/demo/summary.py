@@ -48,10 +48,11 @@ def summary(moments: Sequence[Moment], counts: Counts, found_delays: Sequence[fl
         lines += [f"CPU in use         {alone:.0f} % without Fallow, {used:.0f} % with it {parts}"]
     lines += [f"Tasks              {counts.finished} finished, {counts.lost} lost and queued again"]
     lines += [f"                   {why}" for why in why_lost]
-    if found_delays:
-        each = ", ".join(f"{delay:.1f} s" for delay in found_delays)
-        lines += [f"Load step to RM    {each} until the resource manager was told the smaller size"]
-    return "\n".join(lines)
+    each = ", ".join(f"{delay:.1f} s" for delay in found_delays)
+    told = (
+        f"{each} until the resource manager was told the smaller size" if each else "none was told: this host is busy"
+    )
+    return "\n".join([*lines, f"Load step to RM    {told}"])
 
 
 def _percent(moments: Sequence[Moment], milli: Callable[[Moment], int]) -> float:
