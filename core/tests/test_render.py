@@ -294,3 +294,13 @@ def test_nothing_that_a_framework_says_does_something_to_a_terminal(bad: str) ->
 def test_an_answer_of_another_version_is_told_by_the_missing_key(show: Callable[[Any], list[str]]) -> None:
     with pytest.raises(KeyError):
         show({})
+
+
+def test_what_is_refused_and_switched_is_told_with_who_and_why(world: World) -> None:
+    world.run(3)
+    world.controller.set_switch("all", SwitchState.STOP, "ada", "audit")
+    world.used = size(-1)
+    world.run(3)
+    text = readable(render.status(status(world)))
+    assert "! all is switched to stop by ada: audit" in text
+    assert f"! nodes: sample of cpu of {NODE.name} is refused: used is negative" in text

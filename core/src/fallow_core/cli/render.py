@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from fallow_core.cli.capacity_lines import capacity_lines
 from fallow_core.cli.table import amount, paragraph, seconds, table
 from fallow_hookspecs import RESOURCE_NAMES, Finding, ResourceName
 
@@ -172,20 +173,7 @@ def _arithmetic(name: ResourceName, ledger: Answer) -> list[str]:
     if capacity is None:
         lines.append("  never measured: no size changes")
     else:
-        lines += [
-            (
-                f"  system  {shown(capacity['system'])} = the larger of: in use {shown(capacity['used'])} − its batch "
-                f"{shown(capacity['batch_used'])}; reserved {shown(capacity['reserved'])}"
-            ),
-            (
-                f"  margin  {shown(capacity['margin'])} = {shown(capacity['capacity'])} × (100 − watermark "
-                f"{capacity['watermark_percent']}) %"
-            ),
-            (
-                f"  batch   {shown(capacity['batch'])} = {shown(capacity['capacity'])} − margin − system, "
-                f"from 0 to {shown(capacity['cap'])}   (measured {seconds(ledger['sample_age_seconds'])} ago)"
-            ),
-        ]
+        lines += capacity_lines(name, capacity, ledger["sample_age_seconds"])
     lines.append(
         f"  allocated {shown(ledger['allocated'])}, believed {shown(ledger['believed'])}, exposure "
         f"{shown(ledger['exposure'])}, overdraft {shown(ledger['overdraft'])}"
