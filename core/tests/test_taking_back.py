@@ -324,3 +324,63 @@ def test_nobody_pays_for_what_was_there_at_first_or_fits() -> None:
     assert node.taking_back.may_pay(100.0) == {}
     node.step(100.0, 1000)
     assert node.taking_back.may_pay(100.0) == {}
+
+
+# Stopped by the operator
+
+
+def stopped(node: Node) -> Node:
+    """A node on which all fits, of which the operator wants nothing to run since 100 s."""
+    node.step(0.0, 1000)
+    node.account = AccountPolicy(switch=SwitchState.STOP)
+    node.step(100.0, 1000)
+    return node
+
+
+def test_what_was_stopped_is_taken_back_after_it_had_time_to_drain_within_the_blast_radius() -> None:
+    node = stopped(Node())
+    assert node.step(159.0, 1000) == []
+    (due,) = node.step(160.0, 1000)
+    assert dict(due.take_back) == {"memory": 60}
+    assert node.size == 50
+
+
+def test_a_stop_that_is_over_before_its_notice_is_cancelled_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    node = stopped(Node())
+    node.step(160.0, 1000)
+    node.account = AccountPolicy()
+    (due,) = node.step(161.0, 1000, row(in_flight=(Sent(size=Resources(8, 50), sent_at=160.0),)))
+    assert (dict(due.take_back), due.size.memory_bytes) == ({}, 1000)
+    assert told(caplog) == ["take_back_starts", "take_back_cancelled"]
+
+
+def test_a_stop_takes_nothing_back_where_that_is_forbidden_only_observed_or_adopted() -> None:
+    forbidden = stopped(Node())
+    forbidden.account = replace(forbidden.account, take_back=TakeBack.NEVER)
+    observed = stopped(Node(replace(POLICY, mode=PublishingMode.OBSERVE)))
+    adopted = Node()
+    adopted.account = AccountPolicy(switch=SwitchState.STOP)
+    adopted.step(100.0, 1000)
+    assert [node.step(160.0, 1000) for node in (forbidden, observed, adopted)] == [[], [], []]
+    assert adopted.why.startswith("adopted: ")
+
+
+def test_where_the_framework_cannot_take_back_tasks_of_what_was_stopped_may_be_ended() -> None:
+    node = Node()
+    node.capabilities[ETL] = None
+    stopped(node)
+    node.step(160.0, 1000)
+    assert node.taking_back.may_pay(160.0) == {ETL: 50}
+
+
+def test_a_cancel_gives_no_more_than_what_no_other_scheduler_may_promise() -> None:
+    """Of 200 the other account was told 90; when there is room again, this one's target is more than what is left."""
+    node = Node()
+    other = row(10, 90, RowKey("n1", OTHER, "n1:8042"))
+    node.step(0.0, 1000, row(), other)
+    node.step(100.0, 60, row(), other)
+    node.step(160.0, 60, row(), other)
+    assert node.size is not None
+    due = [d for d in node.step(161.0, 200, row(in_force=60), other) if d.key == KEY]
+    assert [(d.size.memory_bytes <= 110, dict(d.take_back)) for d in due] == [(True, {})]
+    assert due[0].size.memory_bytes >= 100

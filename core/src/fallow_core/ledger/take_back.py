@@ -150,7 +150,7 @@ def decide(
     since = (now if state.over_since is None else state.over_since) if over else None
     fits = not above and situation.fresh  # before the first sample everything seems to fit
     state = replace(state, over_since=since, fitted=state.fitted or fits)
-    decided = Decision(state=state, overdraft=over, fits=max(bound, entry.allocated))
+    decided = Decision(state=state, overdraft=over, fits=max(entry.size, entry.allocated))
     if state.active is not None:
         return _follow(entry, situation, decided, state.active, now)
     why = _forbidden(resource, situation, state, policy, now)
