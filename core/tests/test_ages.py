@@ -1,5 +1,6 @@
 """What old, missing and impossible ages do to the sizes of a node's rows."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -137,3 +138,16 @@ def test_a_clock_that_jumps_enlarges_nothing(jump: int) -> None:
     """All was measured before the jump, and no later than now."""
     before = inputs(in_force=4)
     assert size(replace(before, now=NOW + jump)) <= (12 if 0 <= jump < DEGRADE else 4)
+
+
+@pytest.mark.parametrize("request_", [Resources(-5, 1), Resources(1, 1 << 70), Resources(math.nan, 0)])  # type: ignore[arg-type]
+def test_a_pod_that_cannot_be_true_is_refused_and_named_and_nothing_grows(request_: Resources) -> None:
+    wrong = Workload(name="wrong", request=request_, age_seconds=0.0)
+    right = Workload(name="right", request=Resources(5, 5), age_seconds=0.0)
+    given_ = inputs(workloads=(wrong, right), workloads_age=0.0)
+    (entry,) = node_ledger(given_).cpu.rows
+    assert entry.size == 4
+    assert entry.reasons[0].startswith("wrong is refused: request cpu is ") or "memory" in entry.reasons[0]
+    capacity = node_ledger(given_).cpu.capacity
+    assert capacity is not None
+    assert [each.name for each in capacity.counted] == ["right"]

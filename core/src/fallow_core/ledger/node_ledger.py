@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from fallow_core.ledger.accounts import Side, accounts_of
+from fallow_core.ledger.bad_values import wrong_workload
 from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
 from fallow_core.ledger.entries import AccountEntry, NodeInputs, NodeLedger, ResourceLedger, RowEntry
 from fallow_core.ledger.online import counted
@@ -69,7 +70,8 @@ def _capacity(inputs: NodeInputs, resource: ResourceName) -> BatchCapacity | Non
     usage, policy = inputs.sample.of(resource), inputs.policy.of(resource)
     if usage is None:
         return None
-    workloads = counted(inputs.workloads, resource, policy.rule, inputs.policy.usage_window_seconds)
+    right = [each for each in inputs.workloads if not wrong_workload(each)]
+    workloads = counted(right, resource, policy.rule, inputs.policy.usage_window_seconds)
     daemons = sum(row.state is not NodeState.GONE for row in inputs.rows)
     return batch_capacity(usage, policy, workloads, daemons)
 
@@ -98,14 +100,15 @@ def _most(
     inputs: NodeInputs, row: Row, resource: ResourceName, newest: int, age: float | None
 ) -> tuple[int | None, str]:
     """What a row may be sized to, and in words why, where a switch or an age decides."""
-    switch = inputs.accounts.get(row.key.cluster, AccountPolicy()).switch
+    account = inputs.accounts.get(row.key.cluster, AccountPolicy())
+    switch, of = account.switch, f"{account.switched} is " if account.switched else ""
     if switch in (SwitchState.DRAIN, SwitchState.STOP):
-        return 0, f"switched to {switch}"
+        return 0, f"{of}switched to {switch}"
     withdrawn = _withdrawn(inputs, age)
     if withdrawn:
         return 0, f"{withdrawn}: it drains"
     if switch is not SwitchState.LEND:
-        return newest, f"switched to {switch}: no growth"
+        return newest, f"{of}switched to {switch}: no growth"
     held = _held(inputs, row, age)
     if held:
         return newest, f"{held}: no growth"
@@ -136,7 +139,8 @@ def _held(inputs: NodeInputs, row: Row, age: float | None) -> str:
             return f"{what} is {-seconds:.0f} s from the future"
         if seconds >= inputs.publishing.degrade_after_seconds:
             return f"{what} is {seconds:.0f} s old"
-    return inputs.unsure
+    wrong = (f"{each.name} is refused: {why}" for each in inputs.workloads if (why := wrong_workload(each)))
+    return next(wrong, inputs.unsure)
 
 
 def _with_targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list[RowEntry]:
