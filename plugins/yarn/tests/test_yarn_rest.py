@@ -68,6 +68,13 @@ def test_a_page_is_asked_for_as_json_by_the_user_and_on_no_proxy(serve: Serve, m
     assert "Accept: application/json" in headers
 
 
+def test_of_a_large_page_only_the_wanted_keys_are_kept_at_any_depth(serve: Serve) -> None:
+    page = b'{"nodes": {"node": [{"id": "a:1", "used": {"id": 3}, "rack": "/r"}, {"rack": "/r"}]}}'
+    web = Web(serve(answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page))), "hadoop")
+    answer = web.json("/ws", soon(), keep=("nodes", "node", "id"))
+    assert answer == {"nodes": {"node": [{"id": "a:1"}, {}]}}
+
+
 def test_a_chunked_page_is_put_together(serve: Serve) -> None:
     data = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n[1,\r\n2\r\n2]\r\n0\r\n\r\n"
     assert get(serve(answering(data))) == [1, 2]

@@ -35,10 +35,12 @@ class Fleet:
     `longest_queue`: the most events that any look at the metrics found waiting for the scheduler.
     """
 
-    def __init__(self, jars: Jars, folder: Path, nodes: int, containers_each: int = 2) -> None:
+    def __init__(
+        self, jars: Jars, folder: Path, nodes: int, containers_each: int = 2, heartbeat_seconds: int = HEARTBEAT_SECONDS
+    ) -> None:
         setup = Setup(
             node_managers=0,
-            heartbeat_ms=HEARTBEAT_SECONDS * 1000,
+            heartbeat_ms=heartbeat_seconds * 1000,
             site={"rm": {"yarn.resourcemanager.resource-tracker.client.thread-count": "32"}},
             capacity={
                 "schedule-asynchronously.enable": "false",

@@ -4,6 +4,8 @@ import http.client
 import io
 import json
 import socket
+from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import quote
 
@@ -35,13 +37,18 @@ class Web:
         self.endpoint = endpoint
         self._user = user
 
-    def json(self, path: str, deadline: Deadline) -> object:
-        """The JSON of a page. `path` may hold a query; what it is made of must be quoted already."""
+    def json(self, path: str, deadline: Deadline, keep: Collection[str] | None = None) -> object:
+        """The JSON of a page. `path` may hold a query; what it is made of must be quoted already.
+
+        `keep`: the only keys that are wanted, of objects at any depth. As objects, 18 MB of text take 80 MB.
+        """
         body = self.page(path, deadline)
+        start = first_line(body[:80].decode(errors="replace"))
         try:
-            return cast(object, json.loads(body))
+            page = body.decode()
+            del body  # two such texts at once are enough
+            return cast(object, json.loads(page, object_hook=None if keep is None else partial(_only, keep)))
         except (ValueError, RecursionError) as error:
-            start = first_line(body[:80].decode(errors="replace"))
             raise ProtocolError(self._explain(path, f"no complete JSON ({error}); it begins with {start!r}")) from None
 
     def json_if_found(self, path: str, deadline: Deadline) -> object:
@@ -142,6 +149,10 @@ class _Incoming(io.RawIOBase):
             raise ProtocolError(f"{self._channel.endpoint}: the answer is longer than {MAX_ANSWER_BYTES} bytes")
         view[: len(chunk)] = chunk
         return len(chunk)
+
+
+def _only(keep: Collection[str], found: dict[str, object]) -> dict[str, object]:
+    return {key: found[key] for key in keep if key in found}
 
 
 def _java_message(body: bytes) -> str:

@@ -6,6 +6,7 @@ the REST entry of a node, used and available both come from the scheduler, and t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import quote
 
 from fallow_yarn.errors import ProtocolError
@@ -13,6 +14,8 @@ from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.rest import Web
 from fallow_yarn.rm.size import Size
 from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
+
+HELD: Final = ("usedMemoryMB", "usedVirtualCores", "availMemoryMB", "availableVirtualCores")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,9 @@ def read_held(web: Web, node_id: str, deadline: Deadline) -> Held | None:
 
 def read_all_held(web: Web, deadline: Deadline) -> Mapping[str, Held | None]:
     """What the scheduler has for each of its nodes: one large answer (9 MB for 5,000 nodes)."""
-    answer = web.json("/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING", deadline)
+    answer = web.json(
+        "/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING", deadline, keep=("nodes", "node", "id", *HELD)
+    )
     if not (is_object(answer) and "nodes" in answer):
         raise ProtocolError(f"{web.endpoint}: the list of nodes lacks nodes; is it a ResourceManager?")
     return {text(node.get("id")): _held(node) for node in objects(member(answer, "nodes", "node"))}
@@ -65,8 +70,7 @@ def read_all_held(web: Web, deadline: Deadline) -> Mapping[str, Held | None]:
 
 def _held(node: Object) -> Held | None:
     """While the scheduler changes a node's size it has the node out of its table: all is 0 then, and means nothing."""
-    used = _size(node.get("usedMemoryMB"), node.get("usedVirtualCores"))
-    available = _size(node.get("availMemoryMB"), node.get("availableVirtualCores"))
+    used, available = _size(*map(node.get, HELD[:2])), _size(*map(node.get, HELD[2:]))
     if used is None or available is None or used == available == Size(0, 0):
         return None
     return Held(size=Size(used.memory_mb + available.memory_mb, used.vcores + available.vcores), used=used)
