@@ -12,8 +12,9 @@ from statistics import median
 
 from tests.benchmarks.fleet import sending, table
 from tests.benchmarks.fleet.cluster import CONFIGURED, Fleet
-from tests.benchmarks.fleet.sending import Cost, Sizes
+from tests.benchmarks.fleet.sending import HOST, TIMEOUT_SECONDS, Cost, Sizes
 
+from fallow_hookspecs import Node
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.size import Size
 
@@ -124,8 +125,9 @@ def trials(ids: Sequence[str], rng: Random) -> list[Trial]:
 
 def run(fleet: Fleet, count: int) -> None:
     """Print the median cost of each trial, and how many walks are to be expected if the order in a call counts."""
-    plugin, idle = fleet.instance(), fleet.idle_share()
-    rows = []
+    plugin = fleet.instance()
+    plugin.report_capacity((Node(name=HOST),), (), TIMEOUT_SECONDS)  # else every call asks for the list of nodes
+    idle, rows = fleet.idle_share(), []
     for trial in trials(fleet.ids, Random(3)):
         costs, queues = zip(*(_try(fleet, plugin, trial, idle) for _ in range(count)), strict=True)
         order = [item for portion in trial.portions(trial.before, trial.after) for item in portion.items()]

@@ -112,13 +112,15 @@ def send(call: Call, updates: Sequence[NodeUpdate], deadline: Deadline) -> None:
     for update in updates:
         host, _, port = update.node_id.rpartition(":")
         entry = request.nodes.add()
-        entry.node_id.host = host.encode()
-        entry.node_id.port = int(port)
-        entry.option.over_commit_timeout = update.over_commit_timeout_ms
-        entry.option.resource.memory_mb = update.size.memory_mb
-        entry.option.resource.virtual_cores = update.size.vcores
+        node_id, option = entry.node_id, entry.option  # each access to a field of a message makes a new object
+        resource = option.resource
+        node_id.host = host.encode()
+        node_id.port = int(port)
+        option.over_commit_timeout = update.over_commit_timeout_ms
+        resource.memory_mb = update.size.memory_mb
+        resource.virtual_cores = update.size.vcores
         for custom in update.custom:
-            entry.option.resource.values.add().MergeFromString(custom.message)
+            resource.values.add().MergeFromString(custom.message)
     call(METHOD, request.SerializeToString(), deadline)
 
 
