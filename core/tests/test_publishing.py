@@ -102,11 +102,41 @@ def test_a_fall_that_endangers_nobody_is_due_beyond_the_band_only() -> None:
     assert (due.size, due.urgent) == (size(89), False)
 
 
+def test_a_fall_that_nobody_needs_is_not_due() -> None:
+    idle, other = row(A, size(90), allocated=10), row(B, size(10), allocated=1)
+    assert Publisher().due(0, size(100), idle, other) == []
+
+
 def test_a_fall_of_one_unit_is_due_while_another_account_waits() -> None:
-    idle, full = row(A, size(51), allocated=40), row(B, size(48), allocated=48)
-    (due,) = Publisher().due(0, size(100), idle, full)
-    assert (due.key, due.size, due.urgent) == (A, size(50), False)
-    assert "another account waits for it" in due.why
+    idle, full = row(A, size(47), allocated=40), row(B, size(40), allocated=40)
+    publisher = Publisher()
+    assert [publisher.due(now, size(92), idle, full) for now in (0, 299)] == [[], []], "it waits when its growth held"
+    falls, grows = publisher.due(300, size(92), idle, full)
+    assert (falls.key, falls.size, falls.urgent) == (A, size(46), False)
+    assert "another account waits for it" in falls.why
+    assert (grows.key, grows.size) == (B, size(45))
+
+
+def test_nobody_waits_for_a_growth_that_would_not_be_due() -> None:
+    publisher = Publisher()
+    idle, full = row(A, size(52), allocated=40), row(B, size(48), allocated=48)
+    assert [publisher.due(now, size(102), idle, full) for now in (0, 60, 300)] == [[], [], []]
+
+
+def test_an_account_that_drains_does_so_by_any_unit() -> None:
+    (due,) = Publisher().due(0, size(100), row(A, size(94), allocated=94), row(B, size(6), allocated=6))
+    assert (due.key, due.size, due.why) == (
+        A,
+        size(89),
+        "cpu: another account waits for it; memory: another account waits for it",
+    )
+
+
+def test_a_fall_goes_a_little_further_than_it_must_where_that_is_not_in_use() -> None:
+    assert Publisher().sizes(0, 1_000, row(A, size(1_001))) == [991]
+    assert Publisher().sizes(0, 1_000, row(A, size(1_001), allocated=995)) == [995]
+    assert Publisher().sizes(0, 1_000, row(A, size(1_001), floor=998)) == [998]
+    assert Publisher().sizes(0, 10_000, row(A, size(10_005), allocated=9_999, unit=10)) == [10_000]
 
 
 def test_a_size_with_a_part_of_a_unit_does_not_keep_the_others_waiting() -> None:
@@ -156,10 +186,28 @@ def test_zero_to_zero_is_no_change_and_zero_to_something_is_exactly_one() -> Non
     assert [publisher.sizes(now, 4_000, sent(nothing, size(4_000), 181)) for now in (182, 400)] == [[], []]
 
 
-def test_a_hold_remembers_the_smallest_of_its_time_and_nothing_before_it() -> None:
-    hold = GrowthHold(since=0)
-    pushed = [(0, 5), (20, 9), (60, 7), (61, 8), (121, 9), (200, 3), (201, 9)]
-    assert [hold.push(now, amount, 60) for now, amount in pushed] == [None, None, 5, 7, 8, 3, 3]
+def test_a_little_growth_has_to_hold_for_longer() -> None:
+    publisher = Publisher()
+    assert [publisher.sizes(now, 120, row(A, size(100))) for now in (0, 60, 299, 300)] == [[], [], [], [120]]
+    assert [publisher.sizes(now, 121, row(B, size(100))) for now in (400, 459, 460)] == [[], [], [121]]
+    one_unit = row(A, size(2_000), unit=1_000)
+    assert [Publisher().sizes(now, 3_000, one_unit) for now in (0,)] == [[]]
+
+
+def test_growth_waits_for_as_long_after_the_last_growth() -> None:
+    publisher = Publisher()
+    assert publisher.sizes(0, 400, row(A, size(100))) == []
+    assert publisher.sizes(60, 400, row(A, size(100))) == [400]
+    assert [publisher.sizes(now, 900, row(A, size(400))) for now in (65, 120, 124, 125)] == [[], [], [], [900]]
+
+
+def test_a_hold_knows_the_smallest_target_since_a_time_and_nothing_before_it() -> None:
+    hold = GrowthHold(since=0, newest=1)
+    found = []
+    for now, target in [(0, 5), (20, 9), (60, 7), (61, 8), (121, 9), (200, 3), (201, 9), (300, 9)]:
+        hold.push(now, 1, target, 60)
+        found.append((hold.least(now, 60), hold.least(now, 300)))
+    assert found == [(1, 1), (1, 1), (5, 1), (7, 1), (8, 1), (3, 1), (3, 1), (9, 3)]
 
 
 # What is sent again, and what is not

@@ -89,6 +89,11 @@ class RowEntry:
     waits: bool = False
     reasons: tuple[str, ...] = ()
 
+    @property
+    def wanted(self) -> int:
+        """Its target, as far as it may be sized to that."""
+        return self.target if self.most is None else min(self.target, self.most)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceLedger:
@@ -113,11 +118,6 @@ class ResourceLedger:
     def overcommitted(self) -> bool:
         """Whether schedulers may promise more than there is."""
         return self.exposure > 0
-
-    @property
-    def someone_waits(self) -> bool:
-        """Whether a row would grow if others believed in less."""
-        return any(row.waits for row in self.rows) or any(account.drains_for_others for account in self.accounts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

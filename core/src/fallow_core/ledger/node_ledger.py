@@ -155,18 +155,18 @@ def _with_targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) ->
 
 def _with_sizes(rows: Sequence[RowEntry], batch: int, awaited: Sequence[RowKey]) -> tuple[RowEntry, ...]:
     """Growth above what is believed already, and above floors, comes out of what nobody may believe to have."""
-    wanted = [row.target if row.most is None else min(row.target, row.most) for row in rows]
+    wanted = [row.wanted for row in rows]
     newest = [row.newest for row in rows]
     kept = [max(row.belief, row.floor) for row in rows]
     unknown = awaited or any(row.in_force is None and row.state is NodeState.RUNNING for row in rows)
     allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
-    return tuple(_with_size(row, want, size) for row, want, size in zip(rows, wanted, allowed, strict=True))
+    return tuple(_with_size(row, size) for row, size in zip(rows, allowed, strict=True))
 
 
-def _with_size(row: RowEntry, wanted: int, allowed: int) -> RowEntry:
+def _with_size(row: RowEntry, allowed: int) -> RowEntry:
     reasons = row.reasons
-    if allowed < wanted:
+    if allowed < row.wanted:
         reasons = (*reasons, "grows only out of what no other account may still believe it has")
     if allowed < row.floor:
         reasons = (*reasons, "raised to the floor")
-    return replace(row, size=max(allowed, row.floor), waits=allowed < wanted, reasons=reasons)
+    return replace(row, size=max(allowed, row.floor), waits=allowed < row.wanted, reasons=reasons)

@@ -1,12 +1,17 @@
 """Which sizes are due now.
 
-A shrink beyond the band is due at once, a growth after it has held for a while:
+A size falls when somebody needs what it leaves, and grows when that has held for a while:
 
-- growth goes to the smallest size wanted during the last `growth_hold_seconds`;
-- a row is due when that differs from the newest size sent (or, with nothing in flight, from the one in force) by more
-  than the band; by any unit while schedulers may promise more than there is, while another account waits, or below its
-  floor; in any case when the newest size did not arrive, or when an offer is about to run out;
-- what is due while schedulers may promise more than there is, is urgent.
+- growth goes to the smallest target of the last `growth_hold_seconds`, and not sooner after the last growth; growth
+  that is not much (twice the band, or a unit) has to hold `SLOW` times as long: it is what noise brings back;
+- another account waits while what held for so long would be due, and what others believe is in its way, or while
+  accounts drain for it;
+- a row is due when it differs from the newest size sent (or, with nothing in flight, from the one in force) by more
+  than the band; by any unit when it shrinks while schedulers may promise more than there is or another account waits,
+  or below its floor; in any case when the newest size did not arrive, or when an offer is about to run out;
+- a shrink that nobody needs is not due: it frees what is not allocated, and what nobody would get;
+- what is due while schedulers may promise more than there is, is urgent. It falls a little further than it must, as
+  far as that is not allocated, or the next fluctuation of the load would be due again.
 """
 
 from collections import deque
@@ -15,31 +20,46 @@ from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger, RowEntry
 from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.sharing import beyond_band
 from fallow_core.model.policy import PublishingPolicy
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
+SLOW = 5
+"""Growth that is not much has to hold so many times as long."""
+FURTHER_PERCENT = 20
+"""By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
 RENEW_SHARE = 0.8
 """An offer that runs out is renewed when this share of its time has passed."""
 
 
 @dataclass(slots=True)
 class GrowthHold:
-    """The smallest size wanted during the last while, for one row and one resource.
+    """The targets of the last while, for one row and one resource.
 
-    Kept as a deque of (time, size) with growing sizes, so that its head is the smallest; `since` is when it began.
+    Kept as a deque of (time, target) with growing targets: the first one of a time is the smallest since then. `since`:
+    when the size last grew, or watching began; `newest` is the size.
     """
 
     since: float
-    _sizes: deque[tuple[float, int]] = field(default_factory=deque)
+    newest: int
+    _targets: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def push(self, now: float, size: int, hold_seconds: float) -> int | None:
-        """Add a size; return the smallest of the last `hold_seconds`, or `None` if it was not watched for so long."""
-        while self._sizes and self._sizes[-1][1] >= size:
-            self._sizes.pop()
-        self._sizes.append((now, size))
-        while self._sizes[0][0] < now - hold_seconds:
-            self._sizes.popleft()
-        return self._sizes[0][1] if now - self.since >= hold_seconds else None
+    def push(self, now: float, newest: int, target: int, hold_seconds: float) -> None:
+        """Add a target; those older than `SLOW` times `hold_seconds` are forgotten."""
+        if newest > self.newest:
+            self.since = now
+        self.newest = newest
+        while self._targets and self._targets[-1][1] >= target:
+            self._targets.pop()
+        self._targets.append((now, target))
+        while self._targets[0][0] < now - SLOW * hold_seconds:
+            self._targets.popleft()
+
+    def least(self, now: float, seconds: float) -> int:
+        """The smallest target of the last seconds; the newest size if that stood for less long."""
+        if now - self.since < seconds:
+            return self.newest
+        return next(target for at, target in self._targets if at >= now - seconds)
 
 
 Holds = dict[tuple[RowKey, ResourceName], GrowthHold]
@@ -75,38 +95,69 @@ def due_rows(
 ) -> list[Due]:
     """The rows that are due, the largest size first. `holds` remembers growth and is brought up to date."""
     by_key = {row.key: row for row in rows}
+    decisions = [_decided(ledger.of(name), holds, policy, now) for name in RESOURCE_NAMES]
     due = []
-    for entries in zip(ledger.cpu.rows, ledger.memory.rows, strict=True):
-        row = by_key[entries[0].key]
-        decisions = [
-            _decide(entry, ledger.of(name), _held(holds, entry, name, now, policy), policy)
-            for entry, name in zip(entries, RESOURCE_NAMES, strict=True)
-        ]
+    for entry, *decided in zip(ledger.cpu.rows, *decisions, strict=True):
+        row = by_key[entry.key]
         if row.state is NodeState.RUNNING and row.in_force is not None:
-            found = _row_due(row, decisions, policy, now, offer_lasts_seconds.get(row.key.cluster))
+            found = _row_due(row, decided, policy, now, offer_lasts_seconds.get(row.key.cluster))
             due += [] if found is None else [found]
     return sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
 
 
+def _decided(ledger: ResourceLedger, holds: Holds, policy: PublishingPolicy, now: float) -> list[DueResource]:
+    """What to do about one resource of each row."""
+    held = [_held(holds, entry, ledger.resource, now, policy) for entry in ledger.rows]
+    waits = any(
+        entry.size < much and beyond_band(entry.newest, much, policy.band_percent)
+        for entry, much in zip(ledger.rows, held, strict=True)
+    )
+    waits = waits or any(account.drains_for_others for account in ledger.accounts)
+    return [_decide(entry, ledger, much, waits, policy) for entry, much in zip(ledger.rows, held, strict=True)]
+
+
 def _held(holds: Holds, entry: RowEntry, resource: ResourceName, now: float, policy: PublishingPolicy) -> int:
-    hold = holds.setdefault((entry.key, resource), GrowthHold(since=now))
-    return hold.push(now, entry.size, policy.growth_hold_seconds) or 0
+    """The size that a row may grow to, as far as time is concerned; its newest one if that is larger."""
+    hold = holds.setdefault((entry.key, resource), GrowthHold(since=now, newest=entry.newest))
+    hold.push(now, entry.newest, entry.wanted, policy.growth_hold_seconds)
+    least = hold.least(now, policy.growth_hold_seconds)
+    if not beyond_band(entry.newest, least, 2 * policy.band_percent) or least - entry.newest <= entry.unit:
+        least = hold.least(now, SLOW * policy.growth_hold_seconds)
+    return max(entry.newest, least)
 
 
-def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, policy: PublishingPolicy) -> DueResource:
-    wanted = entry.size if entry.size < entry.newest else max(entry.newest, entry.floor, held)
+def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, waits: bool, policy: PublishingPolicy) -> DueResource:
+    wanted = entry.size if entry.size < entry.newest else max(min(entry.size, held), entry.floor)
     shrinks = wanted < entry.newest
     if wanted == entry.newest:
         return DueResource(wanted=entry.newest)
     if shrinks and ledger.overcommitted:
-        return DueResource(wanted=wanted, why="schedulers may promise more than there is", urgent=True)
-    if shrinks and ledger.someone_waits:
+        further = _further(entry, ledger, wanted)
+        return DueResource(wanted=further, why="schedulers may promise more than there is", urgent=True)
+    if shrinks and waits:
         return DueResource(wanted=wanted, why="another account waits for it")
     if entry.newest < entry.floor:
         return DueResource(wanted=wanted, why="it is below the floor")
-    if abs(wanted - entry.newest) * 100 > entry.newest * policy.band_percent:
+    if shrinks and entry.allocated <= wanted and not _capped(entry, ledger):
+        return DueResource(wanted=entry.newest)
+    if beyond_band(entry.newest, wanted, policy.band_percent):
         return DueResource(wanted=wanted, why="it differs by more than the band")
     return DueResource(wanted=entry.newest)
+
+
+def _further(entry: RowEntry, ledger: ResourceLedger, wanted: int) -> int:
+    """A size a little smaller than it must be, in whole units, as far as that is neither allocated nor floor."""
+    further = (entry.newest - ledger.drain_step * FURTHER_PERCENT // 100) // entry.unit * entry.unit
+    kept = max(entry.floor, -(-entry.allocated // entry.unit) * entry.unit)
+    return min(wanted, max(further, kept))
+
+
+def _capped(entry: RowEntry, ledger: ResourceLedger) -> bool:
+    """Whether the newest sizes are above what the row may be sized to, or its account's limit."""
+    account = next(a for a in ledger.accounts if a.cluster == entry.key.cluster)
+    own = sum(row.newest for row in ledger.rows if row.key.cluster == account.cluster)
+    above_most = entry.most is not None and entry.most < entry.newest
+    return above_most or (account.limit is not None and account.limit < own)
 
 
 def _row_due(

@@ -144,3 +144,8 @@ def grown(
     allowed = level(free, [Bounds(weight=max(more, 1), lower=0, upper=more) for more in growth])
     whole = whole_units(free, allowed, units)
     return [want - more + less for want, more, less in zip(wanted, growth, whole, strict=True)]
+
+
+def beyond_band(newest: int, wanted: int, band_percent: int) -> bool:
+    """Whether two sizes differ by more than the band: only that is worth a call by itself."""
+    return abs(wanted - newest) * 100 > newest * band_percent
