@@ -25,7 +25,9 @@ from fallow_core.model.policy import (
     TakeBack,
 )
 from fallow_core.model.qos_policy import (
+    CgroupReconcilePolicy,
     CpuEvictPolicy,
+    CpuSuppressPolicy,
     EndingPolicy,
     MemoryEvictPolicy,
     OverdraftEvictPolicy,
@@ -133,6 +135,9 @@ EVERY_CORE_KEY: dict[str, Any] = {
     },
     "takeBack": {"mode": "enforce", "after": "90s", "notice": "2m", "blastRadius": 7, "blastWindow": "20m"},
     "qos": {
+        "cpuSuppress": {"mode": "enforce", "minimum": "3%", "step": 20},
+        "cgroupReconcile": {"mode": "off"},
+        "onExit": "release",
         "memoryEvict": {"mode": "enforce", "mark": 95, "lowerMark": 91, "coolDown": "5s"},
         "cpuEvict": {
             "mode": "off",
@@ -147,6 +152,7 @@ EVERY_CORE_KEY: dict[str, Any] = {
         "overdraftEvict": {"mode": "enforce", "after": "3m", "coolDown": "7s"},
         "ending": {"grace": "8s", "margin": "9s", "backOff": "11s", "budget": 4, "budgetWindow": "2h"},
     },
+    "hostRoot": "/host",
     "sampleInterval": "500ms",
     "onExit": "original",
     "log": {"level": "debug"},
@@ -200,6 +206,7 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         node_name="n1",
         node_addresses=("n1.example.com", "192.0.2.1"),
         node_labels={"use": "batch"},
+        host_root=Path("/host"),
         policies=POLICIES,
         publishing=PublishingPolicy(
             mode=PublishingMode.ENFORCE,
@@ -219,6 +226,9 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
             blast_seconds=1200.0,
         ),
         qos=QosPolicy(
+            release_on_exit=True,
+            cpu_suppress=CpuSuppressPolicy(mode=StrategyMode.ENFORCE, minimum_percent=3, step_percent=20),
+            cgroup_reconcile=CgroupReconcilePolicy(mode=StrategyMode.OFF),
             memory_evict=MemoryEvictPolicy(
                 mode=StrategyMode.ENFORCE, mark_percent=95, lower_percent=91, cool_down_seconds=5.0
             ),

@@ -6,6 +6,7 @@
     ├── ConfigError      a configuration file is wrong: every mistake with file and line
     ├── PluginLoadError  a plugin cannot be imported, is of another API level, or cannot be built
     ├── SampleError      a reading of the host failed or makes no sense
+    ├── CgroupError      the host's control groups lack something, or say what makes no sense
     ├── StateError       the state directory cannot be read or written
     └── ControlError     a running Fallow cannot be reached, or refused a request
         └── NotRunningError  nobody serves the control socket
@@ -30,6 +31,10 @@ class PluginLoadError(FallowError):
 
 class SampleError(FallowError):
     """A reading of the host failed or makes no sense; the last good reading stays, and grows older."""
+
+
+class CgroupError(FallowError):
+    """The control groups of this host lack something, or say what makes no sense; what needs it is not available."""
 
 
 class StateError(FallowError):

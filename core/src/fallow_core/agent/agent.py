@@ -113,7 +113,7 @@ class Agent:
         stopped: frozenset[str] = frozenset(),
     ) -> None:
         """Take answers and what was seen, decide, and give the orders that are due."""
-        for order, outcome in self._orders.settle(self._members(), now):
+        for order, outcome in self._orders.settle(self.members(), now):
             self._take_answers(lives.answered(self.endings, order, outcome, now))
         complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
         self._observe(complete, now)
@@ -136,7 +136,7 @@ class Agent:
         self.endings, orders = lives.due(self.endings, ending, now)
         self._save()
         for order in orders:
-            self._orders.give(order, instances, self._members(), now)
+            self._orders.give(order, instances, self.members(), now)
 
     def _observe(self, complete: frozenset[str], now: float) -> None:
         seen = lives.observed(self.endings, self.tasks, complete, self._alive, self._policy.ending, now)
@@ -168,7 +168,8 @@ class Agent:
         strategy, why = choice.need.strategy, choice.need.why
         event(log, level, name, strategy=strategy, tasks=ids, why=why, short_of=choice.shortfall)
 
-    def _members(self) -> dict[TaskKey, list[Process]]:
+    def members(self) -> dict[TaskKey, list[Process]]:
+        """The processes of each task that live, as the newest look found them."""
         members: dict[TaskKey, list[Process]] = {}
         for process, key in self._owners.items():
             members.setdefault(key, []).append(process)

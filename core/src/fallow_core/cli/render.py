@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fallow_core.cli.capacity_lines import capacity_lines
+from fallow_core.cli.render_squeeze import squeezed
 from fallow_core.cli.table import amount, paragraph, seconds, table
 from fallow_hookspecs import RESOURCE_NAMES, Finding, ResourceName
 
@@ -130,6 +131,7 @@ def explanation(answer: Answer) -> list[str]:
     lines = [f"node {answer['node']}, {_mode(answer)}"]
     for name in RESOURCE_NAMES:
         lines += ["", UNITS[name], *_arithmetic(name, answer["resources"][name])]
+    lines += ["", *squeezed(answer["squeeze"])] if "squeeze" in answer else []
     lines.append("")
     for due in answer["due"]:
         sizes = ", ".join(f"{UNITS[name]}: {_part(name, due['size'])}" for name in RESOURCE_NAMES)

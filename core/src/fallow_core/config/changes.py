@@ -19,6 +19,7 @@ _FOR_LIFE: dict[str, KeyPath] = {
     "node_name": ("node", "name"),
     "node_addresses": ("node", "addresses"),
     "node_labels": ("node", "labels"),
+    "host_root": ("hostRoot",),
 }
 """Settings that a process keeps for life, and the keys that users write."""
 

@@ -123,6 +123,7 @@ class CoreFile(Model):
     control_socket: FilePath = "/run/fallow/control.sock"
     control_group: Annotated[str, Field(pattern=r"^[^\s:]+$")] | None = None
     metrics: Annotated[Metrics | None, BeforeValidator(_off)] = Field(default_factory=Metrics)
+    host_root: FilePath = "/"
     node: NodeIdentity = Field(default_factory=NodeIdentity)
     capacity: Capacity = Field(default_factory=Capacity)
     pools: list[PoolSettings] = Field(default_factory=list)

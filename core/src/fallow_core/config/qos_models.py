@@ -1,6 +1,6 @@
-"""The models of what may end tasks: `takeBack` and `qos` of a core file. All times in seconds."""
+"""The models of what may slow down or end tasks: `takeBack` and `qos` of a core file. All times in seconds."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -27,6 +27,17 @@ class _Strategy(Model):
     """What all strategies have."""
 
     mode: Annotated[StrategyMode, Field(strict=False)] = StrategyMode.OBSERVE
+
+
+class CpuSuppress(_Strategy):
+    """How batch is held to the CPU that online services leave."""
+
+    minimum: Percent = _QOS.cpu_suppress.minimum_percent
+    step: Percent = _QOS.cpu_suppress.step_percent
+
+
+class CgroupReconcile(_Strategy):
+    """Whether batch groups get the smallest weight, and tasks without a group one."""
 
 
 class MemoryEvict(_Strategy):
@@ -75,9 +86,12 @@ class EndingSettings(Model):
 
 
 class Qos(Model):
-    """How the node is protected."""
+    """How the node is protected. `on_exit`: whether an orderly stop leaves the limits of batch groups in force."""
 
+    cpu_suppress: CpuSuppress = Field(default_factory=CpuSuppress)
+    cgroup_reconcile: CgroupReconcile = Field(default_factory=CgroupReconcile)
     memory_evict: MemoryEvict = Field(default_factory=MemoryEvict)
     cpu_evict: CpuEvict = Field(default_factory=CpuEvict)
     overdraft_evict: OverdraftEvict = Field(default_factory=OverdraftEvict)
     ending: EndingSettings = Field(default_factory=EndingSettings)
+    on_exit: Literal["hold", "release"] = "hold"

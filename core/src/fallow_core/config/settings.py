@@ -17,7 +17,9 @@ from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingPolicy
 from fallow_core.model.qos_policy import (
+    CgroupReconcilePolicy,
     CpuEvictPolicy,
+    CpuSuppressPolicy,
     EndingPolicy,
     MemoryEvictPolicy,
     OverdraftEvictPolicy,
@@ -73,6 +75,7 @@ class Config:
     on_exit: ExitMode
     log_level: str
     node_labels: Mapping[str, str] = field(default_factory=dict)
+    host_root: Path = Path("/")
     clusters: tuple[Cluster, ...] = ()
     problems: tuple[Problem, ...] = ()
     named: frozenset[str] = frozenset()
@@ -96,6 +99,7 @@ def config_of(
         node_name=model.node.name or socket.gethostname(),
         node_addresses=tuple(model.node.addresses),
         node_labels=model.node.labels,
+        host_root=file.parent / model.host_root,
         policies=policies,
         publishing=PublishingPolicy(
             mode=publishing.mode,
@@ -144,6 +148,13 @@ def _take_back(model: TakeBackSettings) -> TakeBackPolicy:
 def _qos(model: Qos) -> QosPolicy:
     memory, cpu, overdraft, ending = model.memory_evict, model.cpu_evict, model.overdraft_evict, model.ending
     return QosPolicy(
+        release_on_exit=model.on_exit == "release",
+        cpu_suppress=CpuSuppressPolicy(
+            mode=model.cpu_suppress.mode,
+            minimum_percent=model.cpu_suppress.minimum,
+            step_percent=model.cpu_suppress.step,
+        ),
+        cgroup_reconcile=CgroupReconcilePolicy(mode=model.cgroup_reconcile.mode),
         memory_evict=MemoryEvictPolicy(
             mode=memory.mode,
             mark_percent=memory.mark,

@@ -29,6 +29,9 @@ kind: Fallow
 #  address: 127.0.0.1
 #  port: 9464
 
+# Where the host's file system is, for a Fallow that runs in a container.
+#hostRoot: /
+
 # Who this host is. Default: its own host name, and no addresses besides its own.
 #node:
 #  name: worker-1
@@ -108,8 +111,18 @@ kind: Fallow
 #  blastRadius: 5%
 #  blastWindow: 10m
 
-# Protecting this host by ending tasks. Each strategy: off, observe (say what it would do), enforce.
+# Protecting this host: batch is slowed down first, then tasks are ended. Each strategy: off, observe (say what it would
+# do), enforce.
 #qos:
+# Control groups of batch get a CPU limit: what all else leaves of the CPU watermark, but no less than minimum. It grows
+# by at most step with each measurement.
+#  cpuSuppress:
+#    mode: observe
+#    minimum: 2%
+#    step: 10%
+# Control groups of batch get the smallest CPU weight; tasks that have no group of their own are put into one.
+#  cgroupReconcile:
+#    mode: observe
 # Memory in use reaches mark: end tasks until it would be lowerMark.
 #  memoryEvict:
 #    mode: observe
@@ -141,6 +154,8 @@ kind: Fallow
 #    backOff: 60s
 #    budget: 2
 #    budgetWindow: 1h
+# Whether an orderly stop leaves limits and weights in force (hold), or puts them back as they were (release).
+#  onExit: hold
 
 # How often this host is measured.
 #sampleInterval: 1s

@@ -13,6 +13,26 @@ class StrategyMode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CpuSuppressPolicy:
+    """Batch gets a CPU limit: what online services and the system leave of the node below its watermark.
+
+    `minimum_percent`: what it always gets, of the node. `step_percent`: by how much of the node a limit grows with one
+    reading; it shrinks at once.
+    """
+
+    mode: StrategyMode = StrategyMode.OBSERVE
+    minimum_percent: int = 2
+    step_percent: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CgroupReconcilePolicy:
+    """Batch groups get the smallest weight, and processes of tasks that have no group of their own are put into one."""
+
+    mode: StrategyMode = StrategyMode.OBSERVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEvictPolicy:
     """When memory in use reaches `mark_percent` of the node, tasks are ended until it would be `lower_percent`.
 
@@ -82,9 +102,15 @@ class EndingPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QosPolicy:
-    """The policy of a node. A reading older than `stale_seconds` is as good as none."""
+    """The policy of a node. A reading older than `stale_seconds` is as good as none.
+
+    `release_on_exit`: an orderly stop lifts the limits of batch groups; otherwise they stay.
+    """
 
     stale_seconds: float = 10.0
+    release_on_exit: bool = False
+    cpu_suppress: CpuSuppressPolicy = field(default_factory=CpuSuppressPolicy)
+    cgroup_reconcile: CgroupReconcilePolicy = field(default_factory=CgroupReconcilePolicy)
     memory_evict: MemoryEvictPolicy = field(default_factory=MemoryEvictPolicy)
     cpu_evict: CpuEvictPolicy = field(default_factory=CpuEvictPolicy)
     overdraft_evict: OverdraftEvictPolicy = field(default_factory=OverdraftEvictPolicy)

@@ -74,7 +74,7 @@ class HostSampler:
             self._missing = {"cpu": str(error), "memory": str(error)}
             return NodeSample()
         self._batch = batch_processes(processes, daemons, self._batch)
-        self._pass = BatchPass(at=self._clock(), processes=processes)
+        self._pass = BatchPass(at=self._clock(), processes=processes, batch=self._batch)
         return NodeSample(
             cpu=self._unless_missing("cpu", lambda: self._cpu(processes)),
             memory=self._unless_missing("memory", self._memory),

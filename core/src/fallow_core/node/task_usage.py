@@ -14,10 +14,14 @@ Owners = Mapping[Process, TaskKey]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPass:
-    """One pass over the batch processes: milli-cores since the pass before, and private resident bytes, of each."""
+    """One pass over all processes, and which of them are batch.
+
+    Of each batch process milli-cores since the pass before, and private resident bytes.
+    """
 
     at: float = 0.0
     processes: Mapping[int, ProcessStat] = field(default_factory=dict)
+    batch: frozenset[Process] = frozenset()
     cpu_milli: Mapping[Process, float] = field(default_factory=dict)
     private_bytes: Mapping[Process, int] = field(default_factory=dict)
 

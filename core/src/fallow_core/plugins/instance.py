@@ -35,6 +35,7 @@ from fallow_hookspecs import (
     KillOutcome,
     Node,
     Offer,
+    Placement,
     PluginError,
     TaskList,
     hooks,
@@ -129,6 +130,11 @@ class PluginInstance:
         """Have tasks ended (acts lane), also while the breaker is open: pressure cannot wait for a pause to pass."""
         arguments = {"node": node, "order": order, "timeout_seconds": timeout_seconds}
         return self._start(self._acts, "kill_tasks", KillOutcome, arguments, timeout_seconds, use_breaker=False)
+
+    def start_set_cgroup_parent(self, node: Node, parent: str, timeout_seconds: float) -> Call[Placement] | None:
+        """Ask where the tasks are in the cgroup tree (acts lane). What becomes of it is no reason to pause others."""
+        arguments = {"node": node, "parent": parent, "timeout_seconds": timeout_seconds}
+        return self._start(self._acts, "set_cgroup_parent", Placement, arguments, timeout_seconds, use_breaker=False)
 
     def start_diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> Call[tuple[Finding, ...]] | None:
         """Ask for findings (reads lane), also while the breaker is open: that is when an operator asks."""

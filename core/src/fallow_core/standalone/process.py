@@ -25,10 +25,11 @@ from fallow_core.model.sample import NodeSample
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.plugins import discovery
-from fallow_core.standalone import metrics, reloading, requests
+from fallow_core.standalone import metrics, reloading, requests, squeeze_metrics
 from fallow_core.standalone.builds import Builds
 from fallow_core.standalone.control import ControlServer, Peer
 from fallow_core.standalone.inbox import Inbox
+from fallow_core.standalone.squeezing import Squeezing
 from fallow_hookspecs import Node, Process
 
 log = logging.getLogger("fallow.run")
@@ -79,6 +80,7 @@ class Standalone:
         self.sampler = HostSampler(clock)
         self.sample = NodeSample()
         self.agent = Agent(self.node, config.qos, EndingsFile(config.state_dir), clock())
+        self.squeezing = Squeezing(self.node, config)
         self.started_at = clock()
         self.refusals = reloading.Refusals()
         self.refusals.note(config.problems, time.time())
@@ -104,6 +106,7 @@ class Standalone:
             while not self._stopping:
                 self.step()
             self._leave()
+            self.squeezing.leave(self.config)
         event(log, logging.INFO, "stopped")
 
     def follow_files(self) -> None:
@@ -147,6 +150,7 @@ class Standalone:
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
         may_pay = self.controller.taking_back.may_pay(now)
         stopped = self.controller.stopped(name)
+        self.squeezing.step(self, lists, not self.builds.building)
         self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
 
     def _starts(self, now: float) -> bool:
@@ -198,7 +202,8 @@ class Standalone:
 
         def families() -> list[Metric]:
             problems = len(self.config.problems)
-            return metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
+            found = metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
+            return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]
 
         return metrics.serve(address, port, lambda: self.inbox.ask(families))
 

@@ -55,6 +55,7 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "departing": dict(fallow.controller.departing.reasons),
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
+        "changed_groups": fallow.squeezing.changed(),
     }
 
 
@@ -73,6 +74,7 @@ def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:
     return {
         **view.explanation(fallow.controller, node),
         "decisions": task_view.decisions(fallow.agent, fallow.clock()),
+        "squeeze": fallow.squeezing.shown(fallow.config),
     }
 
 

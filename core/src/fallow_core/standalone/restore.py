@@ -1,4 +1,7 @@
-"""Restoring: the sizes found first are put back, by a running Fallow, or by this process with the same journal."""
+"""Restoring: sizes and control groups are put back as they were found.
+
+A running Fallow does it, or else this process with the same journals.
+"""
 
 import time
 from collections.abc import Callable
@@ -52,7 +55,8 @@ def _at_rest(next_status: Callable[[], View], clock: Callable[[], float]) -> Vie
 
 def _under_way(status: View) -> bool:
     rows = (row for cluster in status["clusters"] for row in cluster["rows"] if row["state"] != "gone")
-    return bool(status["restoring"]) or any(row["newest"] != row["in_force"] for row in rows)
+    restoring = status["restoring"] or status.get("changed_groups")
+    return bool(restoring) or any(row["newest"] != row["in_force"] for row in rows)
 
 
 def outcome(status: View) -> View:
@@ -70,6 +74,10 @@ def outcome(status: View) -> View:
         f"{row['cluster']} {row['framework_node']}: changed by Fallow once, and not reported now"
         for node in status["nodes"]
         for row in node["awaited"]
+    ]
+    problems += [
+        f"/{group}: this control group is not as it was found: {why or 'not put back yet'}"
+        for group, why in status.get("changed_groups", {}).items()
     ]
     return {"done": not problems and all(row["done"] for row in rows), "rows": rows, "problems": problems}
 

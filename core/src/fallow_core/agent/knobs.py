@@ -1,0 +1,268 @@
+"""Carries out what was decided about groups, reads it back, and puts everything back as it was found.
+
+Each group is changed in an order in which no step is refused: of a limit that shrinks the groups below come first, of
+one that grows the group itself (v1 refuses a group more than the group above it has). What others changed meanwhile is
+seen with the next call, since every file is read anew each time.
+"""
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from fallow_core.agent.knobs_file import Kept, KnobsFile
+from fallow_core.errors import CgroupError, FallowError, StateError
+from fallow_core.log import event
+from fallow_core.node.cgroups import cpu
+from fallow_core.node.cgroups.cpu import Knob
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+
+log = logging.getLogger("fallow.agent")
+
+EMPTYING_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What one group is to have: a limit in cores and a weight; `None`: as it was found."""
+
+    clusters: frozenset[str]
+    limit: Fraction | None = None
+    weight: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One file to be written. `grows`: it gives more than it has now."""
+
+    group: str
+    knob: Knob
+    before: str
+    text: str
+    grows: bool
+
+
+def in_safe_order(changes: Iterable[Change]) -> list[Change]:
+    """First what shrinks, the deepest groups first, then what grows, the deepest ones last."""
+    return sorted(changes, key=lambda change: (change.grows, change.group.count("/") * (1 if change.grows else -1)))
+
+
+class Knobs:
+    """The groups that Fallow changed. `problems` says of the newest calls what could not be done, by group.
+
+    `kept` is how they were found, `lost` why that is not known. `resets` counts what others changed back.
+    """
+
+    def __init__(self, hierarchy: Hierarchy, file: KnobsFile) -> None:
+        self.problems: dict[str, str] = {}
+        self.resets = 0
+        self.writes = 0
+        self._hierarchy = hierarchy
+        self._file = file
+        self._written: dict[tuple[str, Knob], str] = {}
+        self.kept, self.lost = file.load()
+
+    def apply(self, group: str, wanted: Wanted) -> None:
+        """Bring one group, and what below it would be in the way, to what is wanted."""
+        self._tried(group, lambda: self._apply(group, wanted))
+
+    def take_in(self, group: str, home: str, clusters: frozenset[str], pids: Iterable[int]) -> None:
+        """Put processes into a group that is made for them, if it is not there yet. Those that end are left out."""
+
+        def take_in() -> None:
+            self._forget_if_another(group)
+            hierarchy = self._hierarchy
+            if group not in self.kept:
+                self._keep({**self.kept, group: Kept(identity=None, clusters=clusters, home=home)})
+            hierarchy.make(group, cpu.file_of(Knob.LIMIT, hierarchy.version))
+            if self.kept[group].identity is None:
+                self._keep({**self.kept, group: replace(self.kept[group], identity=hierarchy.identity(group))})
+            for pid in pids:
+                self._move(pid, group)
+
+        self._tried(group, take_in)
+
+    def release(self, group: str) -> None:
+        """Put one group back as it was found, with all below it that was changed for it. What fails is tried again
+        with the next call."""
+        self._tried(group, lambda: self._release(group))
+
+    def _tried(self, group: str, act: Callable[[], None]) -> None:
+        try:
+            act()
+        except StateError as error:
+            self._note(group, str(error))
+        except OSError as error:
+            if self._hierarchy.identity(group) is not None:
+                self._note(group, f"{error.filename or self._hierarchy.path(group)}: {error.strerror}")
+        except FallowError as error:
+            self._note(group, str(error))
+        else:
+            self.problems.pop(group, None)
+
+    def _note(self, group: str, problem: str) -> None:
+        if self.problems.get(group) != problem:
+            event(log, logging.WARNING, "group_not_changed", group=f"/{group}", reason=problem)
+        self.problems[group] = problem
+
+    def _apply(self, group: str, wanted: Wanted) -> None:
+        self._forget_if_another(group)
+        if self._hierarchy.identity(group) is None:
+            return
+        texts = {Knob.WEIGHT: wanted.weight, Knob.LIMIT: self._limit_text(group, wanted.limit)}
+        changes = [self._change(group, knob, text) for knob, text in texts.items()]
+        if self._hierarchy.version == 1:
+            changes += self._capped(group, texts[Knob.LIMIT])
+        due = [change for change in changes if change is not None]
+        self._keep_originals([change for change in due if change.group == group or not change.grows], wanted.clusters)
+        for change in in_safe_order(due):
+            self._write(change)
+
+    def _release(self, group: str) -> None:
+        self._forget_if_another(group)
+        kept = self.kept.get(group)
+        if kept is None:
+            return
+        inside = [below for below in self.kept if below == group or below.startswith(f"{group}/")]
+        changes = [self._change(one, knob, None) for one in inside for knob in self.kept[one].originals]
+        for change in in_safe_order(change for change in changes if change is not None):
+            self._write(change)
+        if kept.home is not None and self._hierarchy.identity(group) is not None:
+            self._empty(group, kept.home)
+            self._hierarchy.remove(group)
+        for one in inside:
+            self._written = {key: text for key, text in self._written.items() if key[0] != one}
+        self._keep({name: value for name, value in self.kept.items() if name not in inside})
+
+    def _empty(self, group: str, home: str) -> None:
+        """Processes go back to where they came from, with all that they started here."""
+        for _ in range(EMPTYING_ROUNDS):
+            pids = self._hierarchy.processes(group)
+            if not pids:
+                return
+            for pid in pids:
+                self._move(pid, home)
+
+    def _move(self, pid: int, group: str) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            self._hierarchy.move(pid, group)
+
+    def _change(self, group: str, knob: Knob, text: str | None) -> Change | None:
+        """What has to be written so that a knob has a text, or what it had at first; nothing if it has it already."""
+        if text is None:
+            text = self.kept.get(group, _NOTHING).originals.get(knob)
+        if text is None:
+            return None
+        try:
+            before = self._hierarchy.read(group, cpu.file_of(knob, self._hierarchy.version))
+        except OSError:
+            if self._hierarchy.identity(group) is None:
+                return None
+            raise
+        self._notice(group, knob, before)
+        if before == text:
+            return None
+        return Change(group=group, knob=knob, before=before, text=text, grows=self._grows(group, knob, before, text))
+
+    def _limit_text(self, group: str, limit: Fraction | None) -> str | None:
+        """A limit is never more than the one that was found: somebody meant it."""
+        kept = self.kept.get(group, _NOTHING).originals.get(Knob.LIMIT)
+        if limit is None:
+            return kept
+        found = kept or self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
+        most = [cpu.limit_of(self._hierarchy, group, found), *self._above(group)]
+        return cpu.limit_text(self._hierarchy, group, min([limit, *(one for one in most if one is not None)]))
+
+    def _above(self, group: str) -> list[Fraction | None]:
+        """The limits of all groups above one, where the kernel refuses it more than they have."""
+        found = []
+        while self._hierarchy.version == 1 and (group := group.rpartition("/")[0]):
+            text = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, 1))
+            found.append(cpu.limit_of(self._hierarchy, group, text))
+        return found
+
+    def _capped(self, group: str, text: str | None) -> list[Change | None]:
+        """Groups below keep their own limits, but no more than the one above has.
+
+        Only v1 refuses more. What it would refuse can only be there when the limit shrinks, or was lowered by us.
+        """
+        lowered = any(one.startswith(f"{group}/") for one in self.kept)
+        if text is None or not (lowered or self._shrinks(group, text)):
+            return []
+        most = cpu.limit_of(self._hierarchy, group, text)
+        return [self._below(below, most) for below in self._hierarchy.below(group)]
+
+    def _shrinks(self, group: str, text: str) -> bool:
+        before = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
+        return before != text and not self._grows(group, Knob.LIMIT, before, text)
+
+    def _below(self, group: str, most: Fraction | None) -> Change | None:
+        try:
+            now = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
+            original = self.kept.get(group, _NOTHING).originals.get(Knob.LIMIT, now)
+            own = cpu.limit_of(self._hierarchy, group, original)
+            if own is None:
+                return None
+            limit = own if most is None else min(own, most)
+            return self._change(group, Knob.LIMIT, cpu.limit_text(self._hierarchy, group, limit))
+        except OSError:
+            if self._hierarchy.identity(group) is None:
+                return None
+            raise
+
+    def _grows(self, group: str, knob: Knob, before: str, text: str) -> bool:
+        if knob is Knob.WEIGHT:
+            return False
+        had, gets = (cpu.limit_of(self._hierarchy, group, one) for one in (before, text))
+        return had is not None and (gets is None or gets > had)
+
+    def _notice(self, group: str, knob: Knob, found: str) -> None:
+        written = self._written.get((group, knob))
+        if written is not None and written != found:
+            self.resets += 1
+            path = self._hierarchy.path(group, cpu.file_of(knob, self._hierarchy.version))
+            event(log, logging.WARNING, "group_changed_by_others", file=path, was=written, found=found)
+            del self._written[group, knob]
+
+    def _write(self, change: Change) -> None:
+        name = cpu.file_of(change.knob, self._hierarchy.version)
+        self._hierarchy.write(change.group, name, change.text)
+        self.writes += 1
+        found = self._hierarchy.read(change.group, name)
+        if found != change.text:
+            path = self._hierarchy.path(change.group, name)
+            raise CgroupError(f"{path}: {change.text!r} was written, and it says {found!r}")
+        self._written[change.group, change.knob] = change.text
+
+    def _keep_originals(self, changes: Iterable[Change], clusters: frozenset[str]) -> None:
+        """How each file was found, on disk before it is written for the first time."""
+        kept = dict(self.kept)
+        for change in changes:
+            of_group = kept.get(change.group)
+            if of_group is None:
+                identity = self._hierarchy.identity(change.group)
+                of_group = Kept(identity=identity, clusters=clusters)
+            originals = {change.knob: change.before, **of_group.originals}
+            kept[change.group] = replace(of_group, originals=originals, clusters=of_group.clusters | clusters)
+        if kept != self.kept:
+            alive = {name: value for name, value in kept.items() if self._is_there(name, value)}
+            self._keep(alive)
+
+    def _forget_if_another(self, group: str) -> None:
+        """A group that was removed, or made anew by somebody else, has nothing to be put back."""
+        kept = self.kept.get(group)
+        if kept is not None and not self._is_there(group, kept):
+            self._keep({name: value for name, value in self.kept.items() if name != group})
+            self._written = {key: text for key, text in self._written.items() if key[0] != group}
+
+    def _is_there(self, group: str, kept: Kept) -> bool:
+        identity = self._hierarchy.identity(group)
+        return identity is not None and kept.identity in (None, identity)
+
+    def _keep(self, kept: Mapping[str, Kept]) -> None:
+        self._file.save(kept)
+        self.kept = dict(kept)
+
+
+_NOTHING = Kept(identity=None, clusters=frozenset())

@@ -1,0 +1,70 @@
+"""Where the tree of a controller is mounted, by what the kernel lists in /proc/self/mountinfo."""
+
+import re
+from dataclasses import dataclass
+
+from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.files import Files
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+
+PROC_ROOT = "/proc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mount:
+    """`root`: which part of the hierarchy is mounted, as this process's cgroup namespace calls it."""
+
+    root: str
+    point: str
+    version: int
+    options: frozenset[str]
+
+
+def find(controller: str, files: Files, proc_root: str = PROC_ROOT, host_root: str = "/") -> Hierarchy:
+    """The hierarchy that has a controller. A controller is in one alone, on a host with v1 and v2 too.
+
+    :param host_root: where the host's file system is, for a process in a container.
+    :raises CgroupError: there is none, with what is missing.
+    """
+    try:
+        lines = files.read(f"{proc_root}/self/mountinfo").splitlines()
+    except OSError as error:
+        raise CgroupError(f"{proc_root}/self/mountinfo: {error.strerror}") from error
+    below = host_root.rstrip("/")
+    # What is mounted later on the same place hides what was there.
+    mounts = {mount.point: mount for mount in map(_parsed, lines) if mount is not None}
+    here = [mount for mount in mounts.values() if f"{mount.point}/".startswith(f"{below}/")]
+    for mount in sorted(here, key=lambda mount: (mount.version, mount.root != "/", len(mount.point))):
+        if controller in (mount.options if mount.version == 1 else _controllers(files, mount.point)):
+            return Hierarchy(
+                controller=controller,
+                version=mount.version,
+                mount=mount.point,
+                root=mount.root,
+                files=files,
+                proc_root=proc_root,
+            )
+    where = f" below {host_root}" if below else ""
+    raise CgroupError(f"no cgroup hierarchy with the controller {controller} is mounted{where}")
+
+
+def _parsed(line: str) -> _Mount | None:
+    """One line: id parent device root point options [tags] - type source super-options."""
+    before, _, after = line.partition(" - ")
+    fields, of_type = before.split(), after.split()
+    if len(fields) < 6 or len(of_type) < 3 or of_type[0] not in ("cgroup", "cgroup2"):
+        return None
+    version = 1 if of_type[0] == "cgroup" else 2
+    options = frozenset(of_type[2].split(","))
+    return _Mount(root=_unescaped(fields[3]), point=_unescaped(fields[4]), version=version, options=options)
+
+
+def _controllers(files: Files, point: str) -> list[str]:
+    try:
+        return files.read(f"{point}/cgroup.controllers").split()
+    except OSError:
+        return []
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)

@@ -1,0 +1,98 @@
+"""How much CPU batch may use while online services need theirs: less at once, more only step by step. Pure.
+
+others   = max(used − batch_used, reserved)                  online services and the system, as measured
+allowed  = capacity − margin − others, from minimum × capacity to cap             all batch together
+outside  = batch_used − used by the tasks in groups          daemons, and tasks in no group of their own
+limit    = allowed − outside, no less than minimum × capacity; at most `step` × capacity more than a reading ago
+
+Several groups share the limit by what their tasks requested, none much above twice what it uses while others lack it.
+It is a matter of measured use alone: that batch is slowed down changes nothing in it, so it does not swing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from fallow_core.ledger.capacity import BatchCapacity
+from fallow_core.ledger.level import Bounds, level
+from fallow_core.model.qos_policy import CpuSuppressPolicy
+from fallow_core.qos.need import NodeView
+
+LEAST_MILLI = 10
+"""The kernel knows no smaller limit with its usual period of 100 ms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupUse:
+    """What the tasks in one group of batch use, and what they requested, in milli-cores."""
+
+    used: int
+    requested: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuLimits:
+    """The limit of each group in milli-cores. `why` in words where nothing new was decided, `terms` the arithmetic."""
+
+    groups: Mapping[str, int]
+    terms: Mapping[str, int]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuSuppressState:
+    """The newest limit of all groups together, the reading it was made from, and what it came to."""
+
+    limit: int | None = None
+    measured_at: float | None = None
+    limits: CpuLimits = field(default_factory=lambda: CpuLimits(groups={}, terms={}))
+
+
+def decide(
+    view: NodeView, groups: Mapping[str, GroupUse], policy: CpuSuppressPolicy, state: CpuSuppressState
+) -> tuple[CpuSuppressState, CpuLimits]:
+    """The limits of the groups now. Without a good reading they stay as they are, and a group that is new has none."""
+    usage, capacity = view.measured("cpu"), view.ledger.cpu.capacity
+    why = ""
+    if usage is None or capacity is None:
+        why = "CPU use is not known: limits stay"
+    elif not view.tasks_complete:
+        why = "it is not known what on this host is batch: limits stay"
+    if why or usage is None or capacity is None:
+        limits = replace(state.limits, why=why)
+        return replace(state, limits=limits), limits
+    if usage.measured_at == state.measured_at and groups.keys() == state.limits.groups.keys():
+        return state, state.limits
+    others = max(capacity.used - capacity.batch_used, capacity.reserved)
+    minimum = max(capacity.capacity * policy.minimum_percent // 100, LEAST_MILLI)
+    allowed = max(minimum, min(capacity.capacity - capacity.margin - others, capacity.cap))
+    outside = max(capacity.batch_used - sum(group.used for group in groups.values()), 0)
+    limit = max(allowed - outside, minimum)
+    if state.limit is not None:
+        limit = min(limit, state.limit + _step(usage.measured_at, capacity, policy, state))
+    terms = {
+        "capacity": capacity.capacity,
+        "margin": capacity.margin,
+        "others": others,
+        "minimum": minimum,
+        "allowed": allowed,
+        "outside": outside,
+        "limit": limit,
+    }
+    limits = CpuLimits(groups=_shared(limit, groups), terms=terms)
+    return CpuSuppressState(limit=limit, measured_at=usage.measured_at, limits=limits), limits
+
+
+def _step(measured_at: float, capacity: BatchCapacity, policy: CpuSuppressPolicy, state: CpuSuppressState) -> int:
+    """By how much the limit may grow: nothing before there is a new reading."""
+    if measured_at == state.measured_at:
+        return 0
+    return max(capacity.capacity * policy.step_percent // 100, LEAST_MILLI)
+
+
+def _shared(limit: int, groups: Mapping[str, GroupUse]) -> dict[str, int]:
+    names = sorted(groups)
+    weights = [max(groups[name].requested, 1) for name in names]
+    wanted = [max(2 * groups[name].used, LEAST_MILLI) for name in names]
+    first = level(limit, [Bounds(weight=w, lower=LEAST_MILLI, upper=u) for w, u in zip(weights, wanted, strict=True)])
+    shares = level(limit, [Bounds(weight=w, lower=s) for w, s in zip(weights, first, strict=True)])
+    return dict(zip(names, shares, strict=True))

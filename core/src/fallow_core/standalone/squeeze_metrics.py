@@ -1,0 +1,40 @@
+"""How batch is squeezed, for Prometheus: the limits decided and in force, and what became of the changes."""
+
+from collections.abc import Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from fallow_core.node.cgroups import cpu
+from fallow_core.standalone.squeezing import Squeezing, in_force_milli
+
+
+def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
+    """All metrics of the present state; only the first one where this host has no control groups."""
+    up = GaugeMetricFamily(
+        "fallow_squeeze_available", "1 if this host's CPU control groups can be used.", labels=["node"]
+    )
+    up.add_metric([node], squeezing.squeeze is not None)
+    yield up
+    squeeze = squeezing.squeeze
+    if squeeze is None:
+        return
+    labels = ["node", "group"]
+    decided = GaugeMetricFamily("fallow_group_cpu_limit_cores", "The limit that was decided.", labels=labels)
+    in_force = GaugeMetricFamily("fallow_group_cpu_in_force_cores", "The limit that the kernel has.", labels=labels)
+    throttled = CounterMetricFamily("fallow_group_cpu_throttled_seconds", "Time kept waiting by it.", labels=labels)
+    for path in sorted(squeeze.groups):
+        values = [node, f"/{path}"]
+        if squeeze.limits is not None and path in squeeze.limits.groups:
+            decided.add_metric(values, squeeze.limits.groups[path] / 1000)
+        if (limit := in_force_milli(squeeze.hierarchy, path)) is not None:
+            in_force.add_metric(values, limit / 1000)
+        if (seconds := cpu.throttled_seconds(squeeze.hierarchy, path)) is not None:
+            throttled.add_metric(values, seconds)
+    yield from (decided, in_force, throttled)
+    changes = CounterMetricFamily("fallow_group_changes", "Values written to control groups.", labels=["node"])
+    changes.add_metric([node], squeeze.knobs.writes)
+    resets = CounterMetricFamily("fallow_group_resets", "Values that others had changed since.", labels=["node"])
+    resets.add_metric([node], squeeze.knobs.resets)
+    problems = GaugeMetricFamily("fallow_group_problems", "Groups that cannot be changed.", labels=["node"])
+    problems.add_metric([node], len(squeeze.knobs.problems))
+    yield from (changes, resets, problems)

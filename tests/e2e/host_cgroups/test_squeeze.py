@@ -1,0 +1,54 @@
+"""Batch is squeezed by this host's kernel as the online load rises, and everything is put back afterwards."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from tests.e2e.host_cgroups.stage import CPUS, Stage, until
+
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+
+ENFORCE = {"cpuSuppress": {"mode": "enforce"}, "cgroupReconcile": {"mode": "enforce"}}
+
+
+def used_cores(stage: Stage, pids: list[int], seconds: float = 2.0) -> float:
+    began, before = time.monotonic(), stage.cpu_seconds(pids)
+    time.sleep(seconds)
+    return (stage.cpu_seconds(pids) - before) / (time.monotonic() - began)
+
+
+def test_hogs_are_squeezed_when_the_online_load_rises_and_all_is_put_back_after_kill_9(
+    hierarchy: Hierarchy, tmp_path: Path
+) -> None:
+    with Stage(hierarchy, tmp_path, **ENFORCE) as stage:
+        stage.hogs(2 * CPUS)
+        before = stage.knobs()
+        stage.start()
+        until(lambda: (stage.quota_cores() or 0) > 0.8 * CPUS, "a limit that leaves batch nearly all")
+        hogs = hierarchy.processes(stage.own)
+        assert len(hogs) >= 2 * CPUS
+        assert hierarchy.read(stage.own, "cpu.shares") == "2"
+
+        stage.load.percent = 70
+        until(lambda: (stage.quota_cores() or 9) < 0.35 * CPUS, "a small limit")
+        assert used_cores(stage, hogs) < 0.45 * CPUS
+        squeezed = stage.squeeze()
+        assert [group["group"] for group in squeezed["groups"]] == [f"/{stage.own}"]
+        assert squeezed["problems"] == []
+        assert squeezed["groups"][0]["throttled_seconds"] >= 0
+        manager = stage.yarn.nodes["nm1"].pid
+        others = {pid: hierarchy.group_of(pid) for pid in (manager, os.getpid())}
+        assert others == {manager: stage.home, os.getpid(): hierarchy.group_of(os.getpid())}
+        assert {name: text for name, text in stage.knobs().items() if name in before and "/" in name} == {
+            name: text for name, text in before.items() if "/" in name
+        }
+
+        stage.load.percent = 0
+        until(lambda: (stage.quota_cores() or 0) > 0.8 * CPUS, "the limit to grow again")
+        stage.end(signal.SIGKILL)
+        assert stage.quota_cores() is not None  # it is held
+        stage.restore()
+        after = stage.knobs()
+        assert {key: after[key] for key in before} == before
+        assert after.keys() - before.keys() == set()
