@@ -11,7 +11,15 @@ from fallow_core.ledger.node_ledger import NodeInputs, ResourceLedger, RowEntry,
 from fallow_core.ledger.rows import Row, RowKey, Sent, observed
 from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares
 from fallow_core.ledger.together import cut
-from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, ResourcePolicy, SwitchState
+from fallow_core.model.policy import (
+    AccountPolicy,
+    Limit,
+    NodePolicy,
+    PublishingPolicy,
+    ResourcePolicy,
+    Sharing,
+    SwitchState,
+)
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Pending, ReportRow, Resources
 
@@ -87,6 +95,26 @@ GROWS_LATER = "grows only out of what no other account may still believe it has"
 
 
 # Sharing
+
+
+def test_where_capacity_is_shared_beliefs_of_others_hold_nobody_up_and_exposure_is_shown() -> None:
+    given = replace(inputs(12, row("a", 12, 6), row("b", 6, 4)), publishing=PublishingPolicy(sharing=Sharing.SHARED))
+    found = ledger(given)
+    assert [(r.size, r.waits) for r in found.rows] == [(8, False), (6, False)]
+    assert (found.exposure, found.overcommitted) == (6, False)
+
+
+def test_where_capacity_is_shared_nothing_is_taken_back_and_an_overdraft_drains() -> None:
+    given = replace(inputs(9, row("a", 12, 8), row("b", 6, 4)), publishing=PublishingPolicy(sharing=Sharing.SHARED))
+    found = ledger(given)
+    assert (found.overdraft, found.to_take_back, found.overcommitted) == (3, 0, True)
+    assert [r.size for r in found.rows] == [5, 4]
+    assert ledger(replace(given, publishing=PublishingPolicy())).to_take_back == 3
+
+
+def test_where_capacity_is_shared_nothing_grows_while_a_row_is_not_known() -> None:
+    given = inputs(12, row("a", 6, 6), row("b", 1, 1), awaited=(RowKey("node", "c", "1"),))
+    assert sizes(replace(given, publishing=PublishingPolicy(sharing=Sharing.SHARED))) == [6, 1]
 
 
 def test_two_accounts_that_fit_get_equal_sizes() -> None:

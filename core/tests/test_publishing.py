@@ -5,7 +5,7 @@ import pytest
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.publishing import Due, GrowthHold, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, answered, observed, refused, sent, unanswered
-from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, PublishingPolicy, ResourcePolicy
+from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, PublishingPolicy, ResourcePolicy, Sharing
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import NodeState, ReportRow, Resources
 
@@ -49,8 +49,11 @@ def changed(before: Row, now: float, in_force: int, *, state: NodeState = NodeSt
 class Publisher:
     """Says what is due on a node whose batch capacity is given, and keeps the growth holds between the rounds."""
 
-    def __init__(self, *, lasts: int | None = None, limits: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, *, lasts: int | None = None, limits: dict[str, int] | None = None, sharing: Sharing = Sharing.EXCLUSIVE
+    ) -> None:
         self.holds: Holds = {}
+        self.policy = replace(POLICY, sharing=sharing)
         self.lasts = lasts
         self.accounts = {
             cluster: AccountPolicy(cpu_limit=Limit(amount=limit), memory_limit=Limit(amount=limit))
@@ -70,10 +73,10 @@ class Publisher:
             rows=fresh,
             accounts=self.accounts,
             policy=WHOLE_NODE,
-            publishing=POLICY,
+            publishing=self.policy,
         )
         lasts = dict.fromkeys((A.cluster, B.cluster), self.lasts)
-        return due_rows(node_ledger(inputs), fresh, self.holds, POLICY, now, lasts)
+        return due_rows(node_ledger(inputs), fresh, self.holds, self.policy, now, lasts)
 
     def sizes(self, now: float, batch: int, *rows: Row) -> list[int]:
         return [d.size.memory_bytes for d in self.due(now, size(batch), *rows)]
@@ -145,6 +148,14 @@ def test_a_size_with_a_part_of_a_unit_does_not_keep_the_others_waiting() -> None
     assert Publisher().due(0, size(9_500), row(A, size(9_200), unit=1_000)) == [], "within the band, and nobody waits"
 
 
+def test_where_capacity_is_shared_a_fall_is_due_beyond_the_band_as_others_have_promised_that() -> None:
+    publisher = Publisher(sharing=Sharing.SHARED)
+    rows = row(A, size(100), allocated=10), row(B, size(100), allocated=5)
+    assert [(d.key, d.size, d.urgent) for d in publisher.due(0, size(100), *rows)] == []
+    rows = row(A, size(100), allocated=10), row(B, size(100), allocated=15)
+    assert [(d.key, d.size, d.urgent) for d in publisher.due(5, size(100), *rows)] == [(A, size(85), False)]
+
+
 # Up slowly
 
 
@@ -192,6 +203,12 @@ def test_a_little_growth_has_to_hold_for_longer() -> None:
     assert [publisher.sizes(now, 121, row(B, size(100))) for now in (400, 459, 460)] == [[], [], [121]]
     one_unit = row(A, size(2_000), unit=1_000)
     assert [Publisher().sizes(now, 3_000, one_unit) for now in (0,)] == [[]]
+
+
+def test_an_account_far_below_its_fair_share_does_not_wait_that_long_for_a_little() -> None:
+    publisher = Publisher()
+    rows = row(A, size(1), unit=1, allocated=1), row(B, size(2), allocated=2)
+    assert [publisher.sizes(now, 4, *rows) for now in (0, 59, 60)] == [[], [], [2]]
 
 
 def test_growth_waits_for_as_long_after_the_last_growth() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fallow_core.ledger.sharing import Claim, Part, Share, demand, divided, grown, shares, whole_units
+from fallow_core.ledger.sharing import Claim, Part, Share, demand, divided, grown, promised_to_all, shares, whole_units
 
 
 def claim(
@@ -200,6 +200,28 @@ def filled(c: Claim, offered: int, percent: int) -> Claim:
     kept = c.allocated * (100 - percent) // 100 // c.unit * c.unit
     wanted = offered if c.demand is None else min(offered, c.demand // c.unit * c.unit)
     return replace(c, allocated=max(kept, wanted))
+
+
+# Where what is free is promised to everybody
+
+
+def test_each_account_is_promised_all_that_is_free() -> None:
+    pods, yarn = promised_to_all(12, [claim(6), claim(4)], 1)
+    assert (pods, yarn) == (Share(fair=6, target=8), Share(fair=6, target=6))
+
+
+def test_a_promise_stays_within_the_limit_and_in_whole_units_but_not_below_what_is_allocated() -> None:
+    claims = [claim(10, limit=30), claim(40, limit=30), claim(5, unit=10)]
+    assert [share.target for share in promised_to_all(100, claims, 5)] == [30, 40, 50]
+
+
+def test_nobody_drains_for_another_where_all_is_promised_to_everybody() -> None:
+    assert promised_to_all(100, [claim(100), claim(0)], 5) == [Share(fair=50, target=100), Share(fair=50, target=0)]
+
+
+def test_in_an_overdraft_of_promises_who_is_above_fair_falls() -> None:
+    claims = [claim(6_000, unit=1_000), claim(4_000, unit=1_000)]
+    assert promised_to_all(9_000, claims, 450) == shares(9_000, claims, 450)
 
 
 # What a row gets

@@ -1,6 +1,6 @@
 """A simulated day of the ledger: noisy, stepping loads and demands, three accounts, a bad network, restarts.
 
-    tox -e bench -- ledger_day [--seeds 3] [--first 0] [--hours 24] [--nodes 2] [--without RULE | --each-rule]
+    tox -e bench -- ledger_day [--seeds 3] [--hours 24] [--nodes 2] [--trouble 8] [--without RULE | --each-rule]
 
 Printed: account-hours below half of the fair share, which tasks of all accounts known would get; sizes lent of batch
 capacity in whole units; what ran of what could have run; size changes an hour and node of each account; take-backs and
@@ -53,11 +53,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--trouble", type=int, default=8, help="percent of calls and reports that go wrong")
     parser.add_argument("--without", choices=RULES)
     parser.add_argument("--each-rule", action="store_true")
     given = parser.parse_args()
     days = [
-        Day(seed=seed, hours=given.hours, nodes=given.nodes) for seed in range(given.first, given.first + given.seeds)
+        Day(seed=seed, hours=given.hours, nodes=given.nodes, trouble_percent=given.trouble)
+        for seed in range(given.first, given.first + given.seeds)
     ]
     print(HEAD)
     if given.each_rule:

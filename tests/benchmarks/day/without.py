@@ -19,8 +19,8 @@ def _patched(*patches: tuple[object, str, object]) -> Change:
     return lambda day: (day, patches)
 
 
-def _published(**changed: float) -> Change:
-    return lambda day: (replace(day, publishing=replace(day.publishing, **changed)), ())
+def _no_hold(day: Day) -> tuple[Day, Sequence[tuple[object, str, object]]]:
+    return replace(day, publishing=replace(day.publishing, growth_hold_seconds=0.0)), ()
 
 
 def _far(day: Day) -> tuple[Day, Sequence[tuple[object, str, object]]]:
@@ -70,7 +70,7 @@ def _no_blast_radius(*_: object) -> int:
 
 DECIDE = publishing._decide
 RULES: Mapping[str, Change] = {
-    "held growth": _published(growth_hold_seconds=0.0),
+    "held growth": _no_hold,
     "little growth held longer": _patched((publishing, "SLOW", 1)),
     "growth out of what others may not believe": _patched((node_ledger, "grown", _grown_regardless)),
     "sizes in flight": _patched((fallow, "shown_to_ledger", lambda row: replace(row, in_flight=()))),

@@ -228,12 +228,13 @@ class World:
     # What is counted
 
     def _check_growth(self, due: Due, before: Row) -> None:
-        """What raises a belief fits with all that is believed; a floor apart."""
+        """What raises a belief fits with all that is believed; a floor apart, above which sizes are told apart."""
         believed, batch = self.fallow.believed(due.key.node, self._seen[due.key.node]), self._batch[due.key.node]
         floor = self.fallow.floors[due.key.cluster]
-        allocated = self._managers[due.key].allocated
+        allocated, apart = self._managers[due.key].allocated, 1 + len(before.in_flight)
         self.tally.grown_beyond += any(
-            due.size.amount(n) > max(before.belief(n), allocated.amount(n), floor.amount(n))
+            due.size.amount(n)
+            > max(before.belief(n), allocated.amount(n), floor.amount(n) + apart * UNIT.amount(n) * (n == "memory"))
             and believed.amount(n) > batch.amount(n)
             for n in RESOURCE_NAMES
         )
@@ -246,7 +247,7 @@ class World:
                 self.tally.more_than_believed += any(manager.size.amount(n) > row.belief(n) for n in RESOURCE_NAMES)
 
     def _judge(self) -> None:
-        hour = self.now // 3600
+        hour = (self.now - 1) // 3600
         self.tally.moments[hour] += 1
         clusters = list(self.frameworks)
         fair = dict.fromkeys(clusters, 0.0)

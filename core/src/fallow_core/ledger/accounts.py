@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from fallow_core.ledger.entries import AccountEntry, NodeInputs, RowEntry
-from fallow_core.ledger.sharing import Claim, demand, shares
+from fallow_core.ledger.sharing import Claim, demand, promised_to_all, shares
 from fallow_core.ledger.together import Need, cut
-from fallow_core.model.policy import AccountPolicy
+from fallow_core.model.policy import AccountPolicy, Sharing
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
 
@@ -25,6 +25,7 @@ def accounts_of(inputs: NodeInputs, sides: Sequence[Side]) -> list[tuple[Account
     """The accounts with their shares of each resource, in the order of `RESOURCE_NAMES`."""
     before = [_accounts(inputs, side) for side in sides]
     needs = [[need_of(account) for account in of] for of in before]
+    share = promised_to_all if inputs.publishing.sharing is Sharing.SHARED else shares
     claims, first = cut([side.batch for side in sides], needs)
     return [
         tuple(
@@ -32,12 +33,12 @@ def accounts_of(inputs: NodeInputs, sides: Sequence[Side]) -> list[tuple[Account
                 account,
                 demand=claim.demand,
                 cut_by=RESOURCE_NAMES[r] if r is not None and claim.demand != account.wants else None,
-                fair=share.fair,
-                target=share.target,
-                drains_for_others=share.drains_for_others,
+                fair=got.fair,
+                target=got.target,
+                drains_for_others=got.drains_for_others,
             )
-            for account, claim, share, r in zip(
-                of, claimed, shares(side.batch, claimed, side.drain_step), first, strict=True
+            for account, claim, got, r in zip(
+                of, claimed, share(side.batch, claimed, side.drain_step), first, strict=True
             )
         )
         for of, claimed, side in zip(before, claims, sides, strict=True)

@@ -100,7 +100,8 @@ class ResourceLedger:
     """One resource of a node. `capacity` is `None` while nothing was ever measured: then nothing grows.
 
     `exposure`: beliefs above batch. `overdraft`: allocations above batch. Neither is ever clamped out of sight.
-    `drain_step`: by how much an account above its fair share drains for one that waits.
+    `drain_step`: by how much an account above its fair share drains for one that waits. `shared`: what is free is
+    promised to every account, so that exposure is meant.
     """
 
     resource: ResourceName
@@ -113,11 +114,17 @@ class ResourceLedger:
     drain_step: int
     accounts: tuple[AccountEntry, ...]
     rows: tuple[RowEntry, ...]
+    shared: bool = False
 
     @property
     def overcommitted(self) -> bool:
-        """Whether schedulers may promise more than there is."""
-        return self.exposure > 0
+        """Whether schedulers may promise more than there is, though that is not meant."""
+        return (self.overdraft if self.shared else self.exposure) > 0
+
+    @property
+    def to_take_back(self) -> int:
+        """The overdraft that may be taken back: none where promising twice may have caused it."""
+        return 0 if self.shared else self.overdraft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

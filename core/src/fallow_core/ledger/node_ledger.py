@@ -14,7 +14,7 @@ from fallow_core.ledger.entries import AccountEntry, NodeInputs, NodeLedger, Res
 from fallow_core.ledger.online import counted
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.sharing import Part, divided, grown
-from fallow_core.model.policy import AccountPolicy, SwitchState
+from fallow_core.model.policy import AccountPolicy, Sharing, SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName
 
 __all__ = ["AccountEntry", "NodeInputs", "NodeLedger", "ResourceLedger", "RowEntry", "node_ledger"]
@@ -43,6 +43,7 @@ def _resource_ledger(
 ) -> ResourceLedger:
     allocated = sum(row.allocated for row in side.rows)
     believed = sum(row.belief for row in side.rows)
+    shared = inputs.publishing.sharing is Sharing.SHARED
     if capacity is None:
         rows = [replace(row, target=row.newest) for row in side.rows]
     else:
@@ -57,7 +58,8 @@ def _resource_ledger(
         overdraft=max(allocated - side.batch, 0),
         drain_step=side.drain_step,
         accounts=accounts,
-        rows=_with_sizes(rows, side.batch, inputs.awaited),
+        rows=_with_sizes(rows, side.batch, inputs.awaited, shared=shared),
+        shared=shared,
     )
 
 
@@ -153,13 +155,20 @@ def _with_targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) ->
     return entries
 
 
-def _with_sizes(rows: Sequence[RowEntry], batch: int, awaited: Sequence[RowKey]) -> tuple[RowEntry, ...]:
-    """Growth above what is believed already, and above floors, comes out of what nobody may believe to have."""
+def _with_sizes(
+    rows: Sequence[RowEntry], batch: int, awaited: Sequence[RowKey], *, shared: bool
+) -> tuple[RowEntry, ...]:
+    """Growth above what is believed already, and above floors, comes out of what nobody may believe to have. Where
+    capacity is shared, beliefs hold nobody up, but nobody grows while somebody is not known.
+    """
     wanted = [row.wanted for row in rows]
     newest = [row.newest for row in rows]
     kept = [max(row.belief, row.floor) for row in rows]
     unknown = awaited or any(row.in_force is None and row.state is NodeState.RUNNING for row in rows)
-    allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
+    if shared and not unknown:
+        allowed = wanted
+    else:
+        allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
     return tuple(_with_size(row, size) for row, size in zip(rows, allowed, strict=True))
 
 

@@ -3,13 +3,15 @@
 A size falls when somebody needs what it leaves, and grows when that has held for a while:
 
 - growth goes to the smallest target of the last `growth_hold_seconds`, and not sooner after the last growth; growth
-  that is not much (twice the band, or a unit) has to hold `SLOW` times as long: it is what noise brings back;
+  that is not much (twice the band, or a unit) has to hold `SLOW` times as long, unless its account is far below
+  its fair share: it is what noise brings back;
 - another account waits while what held for so long would be due, and what others believe is in its way, or while
   accounts drain for it;
 - a row is due when it differs from the newest size sent (or, with nothing in flight, from the one in force) by more
   than the band; by any unit when it shrinks while schedulers may promise more than there is or another account waits,
   or below its floor; in any case when the newest size did not arrive, or when an offer is about to run out;
-- a shrink that nobody needs is not due: it frees what is not allocated, and what nobody would get;
+- a shrink that nobody needs is not due: it frees what is not allocated, and what nobody would get. Where capacity is
+  shared it is, as others have promised that since;
 - what is due while schedulers may promise more than there is, is urgent. It falls a little further than it must, as
   far as that is not allocated, or the next fluctuation of the load would be due again.
 """
@@ -18,7 +20,7 @@ from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger, RowEntry
+from fallow_core.ledger.node_ledger import AccountEntry, NodeLedger, ResourceLedger, RowEntry
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.sharing import beyond_band
 from fallow_core.model.policy import PublishingPolicy
@@ -26,6 +28,8 @@ from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 SLOW = 5
 """Growth that is not much has to hold so many times as long."""
+BEHIND_PERCENT = 75
+"""An account with less of its fair share is too far behind to wait that long."""
 FURTHER_PERCENT = 20
 """By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
 RENEW_SHARE = 0.8
@@ -107,7 +111,7 @@ def due_rows(
 
 def _decided(ledger: ResourceLedger, holds: Holds, policy: PublishingPolicy, now: float) -> list[DueResource]:
     """What to do about one resource of each row."""
-    held = [_held(holds, entry, ledger.resource, now, policy) for entry in ledger.rows]
+    held = [_held(holds, entry, ledger, now, policy) for entry in ledger.rows]
     waits = any(
         entry.size < much and beyond_band(entry.newest, much, policy.band_percent)
         for entry, much in zip(ledger.rows, held, strict=True)
@@ -116,14 +120,27 @@ def _decided(ledger: ResourceLedger, holds: Holds, policy: PublishingPolicy, now
     return [_decide(entry, ledger, much, waits, policy) for entry, much in zip(ledger.rows, held, strict=True)]
 
 
-def _held(holds: Holds, entry: RowEntry, resource: ResourceName, now: float, policy: PublishingPolicy) -> int:
+def _held(holds: Holds, entry: RowEntry, ledger: ResourceLedger, now: float, policy: PublishingPolicy) -> int:
     """The size that a row may grow to, as far as time is concerned; its newest one if that is larger."""
-    hold = holds.setdefault((entry.key, resource), GrowthHold(since=now, newest=entry.newest))
+    hold = holds.setdefault((entry.key, ledger.resource), GrowthHold(since=now, newest=entry.newest))
     hold.push(now, entry.newest, entry.wanted, policy.growth_hold_seconds)
     least = hold.least(now, policy.growth_hold_seconds)
-    if not beyond_band(entry.newest, least, 2 * policy.band_percent) or least - entry.newest <= entry.unit:
+    little = least - entry.newest <= entry.unit or not beyond_band(entry.newest, least, 2 * policy.band_percent)
+    if little and not _is_behind(entry, ledger):
         least = hold.least(now, SLOW * policy.growth_hold_seconds)
     return max(entry.newest, least)
+
+
+def _is_behind(entry: RowEntry, ledger: ResourceLedger) -> bool:
+    """Whether its account is far below its fair share."""
+    account, own = _account(entry, ledger)
+    return own * 100 < account.fair * BEHIND_PERCENT
+
+
+def _account(entry: RowEntry, ledger: ResourceLedger) -> tuple[AccountEntry, int]:
+    """The account of a row, and the sum of its newest sizes."""
+    account = next(a for a in ledger.accounts if a.cluster == entry.key.cluster)
+    return account, sum(row.newest for row in ledger.rows if row.key.cluster == account.cluster)
 
 
 def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, waits: bool, policy: PublishingPolicy) -> DueResource:
@@ -138,7 +155,7 @@ def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, waits: bool, pol
         return DueResource(wanted=wanted, why="another account waits for it")
     if entry.newest < entry.floor:
         return DueResource(wanted=wanted, why="it is below the floor")
-    if shrinks and entry.allocated <= wanted and not _capped(entry, ledger):
+    if shrinks and entry.allocated <= wanted and not ledger.shared and not _capped(entry, ledger):
         return DueResource(wanted=entry.newest)
     if beyond_band(entry.newest, wanted, policy.band_percent):
         return DueResource(wanted=wanted, why="it differs by more than the band")
@@ -154,8 +171,7 @@ def _further(entry: RowEntry, ledger: ResourceLedger, wanted: int) -> int:
 
 def _capped(entry: RowEntry, ledger: ResourceLedger) -> bool:
     """Whether the newest sizes are above what the row may be sized to, or its account's limit."""
-    account = next(a for a in ledger.accounts if a.cluster == entry.key.cluster)
-    own = sum(row.newest for row in ledger.rows if row.key.cluster == account.cluster)
+    account, own = _account(entry, ledger)
     above_most = entry.most is not None and entry.most < entry.newest
     return above_most or (account.limit is not None and account.limit < own)
 

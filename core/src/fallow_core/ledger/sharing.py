@@ -1,10 +1,14 @@
-"""How batch capacity of one resource is divided over accounts (mode `exclusive`), and an account's part over its rows.
+"""How batch capacity of one resource is divided over accounts, and an account's part over its rows.
+
+Exclusive, so that no capacity is promised twice:
 
     fair    = weighted max-min of batch over demand, within limits, not below floors
     target  = max-min of batch over demand with each allocation as lower bound; what then is left is spread by weight,
               so that idle capacity is at hand for whoever asks first
 
-Overdraft (allocations above batch): accounts above fair fall first, down to fair; nobody else may add.
+Shared: target = allocated + all that is free, for each account, within its limit.
+
+Overdraft (allocations above batch), in both: accounts above fair fall first, down to fair; nobody else may add.
 A drain: while one account is a unit or more below its fair share, each one above its own goes to
 max(fair, allocated − step), so that nobody starves beside a full one.
 Targets are whole units: the largest fractions are rounded up as far as there is room, ties in the order of the claims.
@@ -69,12 +73,7 @@ def shares(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
     units = [c.unit for c in claims]
     fair = fair_shares(batch, claims)
     if sum(c.allocated for c in claims) > batch:
-        falling = [
-            Bounds(weight=c.weight, lower=min(c.allocated, f), upper=c.allocated)
-            for c, f in zip(claims, fair, strict=True)
-        ]
-        targets = whole_units(batch, level(batch, falling), units)
-        return [Share(fair=f, target=t) for f, t in zip(fair, targets, strict=True)]
+        return _fallen(batch, claims, fair)
     wanted = level(batch, [Bounds(weight=c.weight, lower=max(c.allocated, c.floor), upper=c.most) for c in claims])
     targets = whole_units(batch, wanted, units)
     if any(f - t >= c.unit for c, f, t in zip(claims, fair, targets, strict=True)):
@@ -83,6 +82,28 @@ def shares(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
         batch, [Bounds(weight=c.weight, lower=w, upper=c.limit) for c, w in zip(claims, wanted, strict=True)]
     )
     return [Share(fair=f, target=t) for f, t in zip(fair, whole_units(batch, spread, units), strict=True)]
+
+
+def promised_to_all(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
+    """The same where all that is free is promised to each account. Nobody drains for another one."""
+    fair = fair_shares(batch, claims)
+    free = batch - sum(c.allocated for c in claims)
+    if free < 0:
+        return _fallen(batch, claims, fair)
+    return [Share(fair=f, target=_promised(claim, free)) for f, claim in zip(fair, claims, strict=True)]
+
+
+def _promised(claim: Claim, free: int) -> int:
+    most = claim.allocated + free
+    return max(claim.allocated, (most if claim.limit is None else min(most, claim.limit)) // claim.unit * claim.unit)
+
+
+def _fallen(batch: int, claims: Sequence[Claim], fair: Sequence[int]) -> list[Share]:
+    falling = [
+        Bounds(weight=c.weight, lower=min(c.allocated, f), upper=c.allocated) for c, f in zip(claims, fair, strict=True)
+    ]
+    targets = whole_units(batch, level(batch, falling), [c.unit for c in claims])
+    return [Share(fair=f, target=t) for f, t in zip(fair, targets, strict=True)]
 
 
 def _drained(claim: Claim, fair: int, target: int, step: int) -> Share:

@@ -237,7 +237,7 @@ def step(
         situation = situations[entry.key]
         left = budget(takes, entry.key.cluster, ledger.resource, situation, policy, now)
         state = takes.of(entry.key, ledger.resource)
-        decision = decide(entry, ledger.resource, situation, state, ledger.overdraft, left, policy, now)
+        decision = decide(entry, ledger.resource, situation, state, ledger.to_take_back, left, policy, now)
         decisions[entry.key] = decision
         takes = takes.with_part(entry.key, ledger.resource, decision.state)
         if decision.start and decision.state.active is not None:

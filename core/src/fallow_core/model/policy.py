@@ -60,6 +60,25 @@ class PublishingMode(StrEnum):
     ENFORCE = "enforce"
 
 
+class Sharing(StrEnum):
+    """How accounts of a node share its batch capacity.
+
+    `EXCLUSIVE`: no capacity is promised twice. `SHARED`: what is free is promised to everybody.
+    """
+
+    EXCLUSIVE = "exclusive"
+    SHARED = "shared"
+
+
+class KeepLargest(StrEnum):
+    """What to do before no node of a cluster is as large as its largest task: a framework that takes its maximum from
+    its largest node then refuses such tasks. `WARN`: say so. `HOLD`: one node keeps that size.
+    """
+
+    WARN = "warn"
+    HOLD = "hold"
+
+
 class SwitchState(StrEnum):
     """What the operator wants of one cluster, or of all, of a pool, a node or a framework.
 
@@ -102,6 +121,7 @@ class PublishingPolicy:
     """
 
     mode: PublishingMode = PublishingMode.OBSERVE
+    sharing: Sharing = Sharing.EXCLUSIVE
     band_percent: int = 10
     growth_hold_seconds: float = 60.0
     in_flight_seconds: float = 60.0
@@ -138,6 +158,7 @@ class AccountPolicy:
     cpu_limit: Limit = field(default_factory=Limit)
     memory_limit: Limit = field(default_factory=Limit)
     take_back: TakeBack = TakeBack.ALLOWED
+    keep_largest: KeepLargest = KeepLargest.WARN
     switch: SwitchState = SwitchState.LEND
     switched: str = ""
 
