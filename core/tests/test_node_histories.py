@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from core.tests.fake_framework import CAPACITY, FLOOR, NODE, WHOLE_NODE, World, key, size
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fallow_core.model.node_policies import Layer, NodeChange, NodePolicies, Pool, ResourceChange, Schedule, Window
@@ -39,6 +39,7 @@ class History(World):
         self.reported_well_at = -math.inf
         self.bad: Any = None
         self.shift = 0.0
+        self.wrong: list[str] = []
         self.spoilt = False
         for name, framework in self.frameworks.items():
             framework.seen = lambda offers, name=name: self.look(name, offers)  # type: ignore[misc]
@@ -68,9 +69,10 @@ class History(World):
         )
 
     def pass_time(self, seconds: int) -> None:
-        for _ in range(seconds):
-            self.now += 1
+        for _ in range(-(-seconds // 5)):
+            self.now += min(seconds, 5)
             self.controller.tick({NODE.name: self.measure()})
+            assert self.wrong == []
             for name in RESOURCE_NAMES:
                 capacity = self.controller.ledgers[NODE.name].of(name).capacity
                 assert capacity is None or 0 <= capacity.batch <= CAPACITY.amount(name)
@@ -81,44 +83,62 @@ class History(World):
             row = self.row(name, offer.framework_node)
             for resource in RESOURCE_NAMES:
                 newest, total = row.newest(resource), offer.total.amount(resource)
-                assert newest is not None
-                if total <= max(newest, 2 * FLOOR.amount(resource)):
+                if newest is not None and total <= max(newest, 2 * FLOOR.amount(resource)):
                     continue
-                assert self.now - self.measured_well_at < DEGRADE, "grows on an old measurement"
-                assert self.now - self.reported_well_at < DEGRADE, "grows on an old report"
-                strictest = self.controller.switch_at(f"alpha/{name}", NODE.name)[1].state
-                assert strictest is SwitchState.LEND, "grows although it is switched"
+                if self.now - self.measured_well_at >= DEGRADE:
+                    self.wrong.append("grows on an old measurement")  # an exception would be one of the plugin
+                if self.now - self.reported_well_at >= DEGRADE:
+                    self.wrong.append("grows on an old report")
+                if self.controller.switch_at(f"alpha/{name}", NODE.name)[1].state is not SwitchState.LEND:
+                    self.wrong.append("grows although it is switched")
 
     def step(self, what: str, much: int) -> None:
-        match what:
-            case "use":
-                self.used, self.bad, self.shift = size(much % 11), None, 0.0
-            case "bad":
-                self.bad = [-1, math.nan, 1 << 70, None, "1 GiB", 0.5][much % 6]
-            case "shift":
-                self.shift = [-1e9, -1000.0, -61.0, -5.0, 0.5, 1e9][much % 6]
-            case "report":
-                self.spoilt = much % 2 == 1
-            case "label":
-                labels = {"node.koordinator.sh/cpu-reclaim-ratio": LABELS[much % 6]} if much % 7 else {}
-                self.label(labels | ({"use": "batch"} if much % 3 == 0 else {}))
-            case "switch":
-                self.controller.set_switch(SCOPES[much % 6], STATES[much // 6 % 5], "ada", "")
-            case "wall":
-                self.wall_offset += (much - 50) * 1000
-            case "restart":
-                self.start()
+        """One thing that happens, and then some time."""
+        getattr(self, f"do_{what}")(much)
         self.pass_time(1 + much % 90)
+
+    def do_use(self, much: int) -> None:
+        self.used, self.bad, self.shift = size(much % 11), None, 0.0
+
+    def do_bad(self, much: int) -> None:
+        self.bad = [-1, math.nan, 1 << 70, None, "1 GiB", 0.5][much % 6]
+
+    def do_shift(self, much: int) -> None:
+        self.shift = [-1e9, -1000.0, -61.0, -5.0, 0.5, 1e9][much % 6]
+
+    def do_report(self, much: int) -> None:
+        self.spoilt = much % 2 == 1
+
+    def do_label(self, much: int) -> None:
+        labels = {"node.koordinator.sh/cpu-reclaim-ratio": LABELS[much % 6]} if much % 7 else {}
+        self.label(labels | ({"use": "batch"} if much % 3 == 0 else {}))
+
+    def do_switch(self, much: int) -> None:
+        self.controller.set_switch(SCOPES[much % 6], STATES[much // 6 % 5], "ada", "")
+
+    def do_toggle(self, _much: int) -> None:
+        for state in (SwitchState.DRAIN, SwitchState.LEND):
+            self.controller.set_switch("all", state, "ada", "")
+            self.pass_time(15)
+
+    def do_wall(self, much: int) -> None:
+        self.wall_offset += (much - 50) * 1000
+
+    def do_restart(self, _much: int) -> None:
+        self.start()
 
     def label(self, labels: dict[str, str]) -> None:
         self.controller.nodes = (replace(NODE, labels=labels),)
 
 
-WHAT = ["use", "bad", "shift", "report", "label", "switch", "wall", "restart"]
+WHAT = ["use", "bad", "shift", "report", "label", "switch", "toggle", "wall", "restart"]
 STEPS = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 100)), max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
+@example([("bad", 78), ("toggle", 0)])
+@example([("report", 77), ("toggle", 0)])
+@example([("shift", 77), ("toggle", 0)])
 @given(STEPS)
 def test_whatever_is_measured_said_and_switched_nothing_grows_without_fresh_and_true_inputs(
     steps: list[tuple[str, int]],
