@@ -2,10 +2,10 @@
 
     tox -e bench -- load_step [--steps 50]
 
-Real batch tasks and a real load share this host's CPUs, the tasks with low priority. Each step takes most of the CPU at
-a random moment; measured is the time until the ResourceManager has taken a size that is smaller by a quarter of the
-host or more. Then the load falls, and the next step waits until the size has grown back. Samples and calls are as often
-as by default; only growth is held for a shorter time.
+Real batch tasks run; the load is simulated (see `simulated_load`). Each step takes most of the CPU at a random moment;
+measured is the time until the ResourceManager has taken a size that is smaller by a quarter of the host or more. Then
+the load falls, and the next step waits until the size has grown back. Samples and calls are as often as by default;
+only growth is held for a shorter time.
 """
 
 import argparse
@@ -21,11 +21,12 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from tests.benchmarks import simulated_load
 from tests.benchmarks.fleet import table
+from tests.benchmarks.simulated_load import Load
 
-from fallow_core.cli.demo import framework, host, task
+from fallow_core.cli.demo import framework, task
 from fallow_core.cli.demo.framework import DemoFramework
-from fallow_core.cli.demo.load import OnlineLoad
 
 LOW_PERCENT, HIGH_PERCENT = 20, 75
 TASKS_AT_ONCE, TASKS, TASK_SECONDS = 8, 2000, 8.0
@@ -64,7 +65,7 @@ def lending(folder: Path, yarn: DemoFramework) -> Iterator[None]:
     program = f"nice -n 15 {sys.executable} -IS {task.__file__} {folder / 'progress'} {yarn.task_variable}"
     yarn.submit(f"exec {program} {TASK_SECONDS * milli / 1000:.3f} {milli}", TASKS)
     with (folder / "fallow.log").open("wb") as log:
-        command = [sys.executable, "-m", host.__name__, str(folder), str(os.getpid())]
+        command = [sys.executable, "-m", simulated_load.__name__, str(folder), str(os.getpid())]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         yield
@@ -75,15 +76,15 @@ def lending(folder: Path, yarn: DemoFramework) -> Iterator[None]:
         process.wait(30)
 
 
-def steps(load: OnlineLoad, yarn: DemoFramework, count: int) -> Iterator[float]:
+def steps(load: Load, yarn: DemoFramework, count: int) -> Iterator[float]:
     """The seconds of each step until the ResourceManager had taken the smaller size."""
     rng, all_milli = Random(1), _all_milli()
     for _ in range(count):
-        load.percent = LOW_PERCENT
+        load.set(LOW_PERCENT)
         _told(yarn, lambda _at, size: size >= all_milli * 9 // 20)
         time.sleep(rng.uniform(0.5, 2.0))
-        rise, had = time.monotonic(), yarn.told()[-1][1]
-        load.percent = HIGH_PERCENT
+        had = yarn.told()[-1][1]
+        rise = load.set(HIGH_PERCENT)
         yield _told(yarn, partial(_is_smaller, rise, had - all_milli // 4)) - rise
 
 
@@ -120,13 +121,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="load-step-") as name:
         folder = Path(name)
         start = framework.load("yarn")
-        with OnlineLoad(folder) as load:
-            yarn = start(folder / "yarn", cpu_milli=_all_milli(), memory_bytes=512 << 20, tasks_at_once=TASKS_AT_ONCE)
-            try:
-                with lending(folder, yarn):
-                    found = list(steps(load, yarn, given.steps))
-            finally:
-                yarn.close()
+        load = Load(folder)
+        yarn = start(folder / "yarn", cpu_milli=_all_milli(), memory_bytes=512 << 20, tasks_at_once=TASKS_AT_ONCE)
+        try:
+            with lending(folder, yarn):
+                found = list(steps(load, yarn, given.steps))
+        finally:
+            yarn.close()
     cells = [f"{percentile(found, p):.2f} s" for p in (50, 90, 99)]
     table.show("Load step to ResourceManager told", ["steps", "p50", "p90", "p99"], [[given.steps, *cells]])
 
