@@ -16,12 +16,14 @@ from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import (
     AccountPolicy,
     ExitMode,
+    KeepLargest,
     Limit,
     NodePolicy,
     OnlineRule,
     PublishingMode,
     PublishingPolicy,
     ResourcePolicy,
+    Sharing,
     TakeBack,
 )
 from fallow_core.model.qos_policy import (
@@ -125,6 +127,7 @@ EVERY_CORE_KEY: dict[str, Any] = {
     "nodes": [{"name": "n2", "capacity": {"memory": {"reserved": "1GiB", "overcommit": 120}}}],
     "publishing": {
         "mode": "enforce",
+        "sharing": "shared",
         "band": 5,
         "growthHold": "2s",
         "interval": "3s",
@@ -210,6 +213,7 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         policies=POLICIES,
         publishing=PublishingPolicy(
             mode=PublishingMode.ENFORCE,
+            sharing=Sharing.SHARED,
             band_percent=5,
             growth_hold_seconds=2.0,
             publish_interval_seconds=3.0,
@@ -285,6 +289,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         "weight": 3,
         "limit": {"cpu": "80%", "memory": "100GiB"},
         "takeBack": "never",
+        "keepLargest": "hold",
         "nodeSelector": {"pool": "batch"},
         "spec": {"host": "rm"},
     }
@@ -299,6 +304,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         cpu_limit=Limit(percent=80),
         memory_limit=Limit(amount=100 << 30),
         take_back=TakeBack.NEVER,
+        keep_largest=KeepLargest.HOLD,
     )
     assert cluster.node_selector == {"pool": "batch"}
     assert cluster.plugin.source.distribution == "fallow-fake"

@@ -22,6 +22,7 @@ CONFIGURED = Resources(8_000, 32 * GIB)
 TICK_SECONDS = 5
 JUDGED_SECONDS = 30
 FLUCTUATION_SECONDS = 60.0
+TOLD_APART = Resources(0, 16 * UNIT.memory_bytes)
 FLOOR = Resources(1000, GIB)
 KINDS = (
     Kind(
@@ -228,14 +229,12 @@ class World:
     # What is counted
 
     def _check_growth(self, due: Due, before: Row) -> None:
-        """What raises a belief fits with all that is believed; a floor apart, above which sizes are told apart."""
+        """What raises a belief fits with all that is believed; floors apart, above which sizes are told apart."""
         believed, batch = self.fallow.believed(due.key.node, self._seen[due.key.node]), self._batch[due.key.node]
-        floor = self.fallow.floors[due.key.cluster]
-        allocated, apart = self._managers[due.key].allocated, 1 + len(before.in_flight)
+        floor, allocated = self.fallow.floors[due.key.cluster], self._managers[due.key].allocated
         self.tally.grown_beyond += any(
-            due.size.amount(n)
-            > max(before.belief(n), allocated.amount(n), floor.amount(n) + apart * UNIT.amount(n) * (n == "memory"))
-            and believed.amount(n) > batch.amount(n)
+            due.size.amount(n) > max(before.belief(n), allocated.amount(n), floor.amount(n) + TOLD_APART.amount(n))
+            and believed.amount(n) > batch.amount(n) + TOLD_APART.amount(n)
             for n in RESOURCE_NAMES
         )
 

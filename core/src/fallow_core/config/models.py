@@ -14,7 +14,7 @@ from fallow_core.config.fields import Model, Percent, mismatch, within
 from fallow_core.config.problems import KeyPath
 from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model import quantities
-from fallow_core.model.policy import ExitMode, Limit, PublishingMode, PublishingPolicy, TakeBack
+from fallow_core.model.policy import ExitMode, KeepLargest, Limit, PublishingMode, PublishingPolicy, Sharing, TakeBack
 from fallow_hookspecs import Role
 
 DEFAULT_CLUSTERS_DIR = "clusters.d"
@@ -89,6 +89,7 @@ class Publishing(Model):
     """When and how sizes are sent. All times in seconds."""
 
     mode: Annotated[PublishingMode, Field(strict=False)] = _PUBLISHING.mode
+    sharing: Annotated[Sharing, Field(strict=False)] = _PUBLISHING.sharing
     band: Percent = _PUBLISHING.band_percent
     growth_hold: Annotated[float, BeforeValidator(within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
     interval: Annotated[float, BeforeValidator(within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
@@ -182,5 +183,6 @@ class ClusterFile(Model):
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
     limit: Limits = Field(default_factory=Limits)
     take_back: Annotated[TakeBack, Field(strict=False)] = TakeBack.ALLOWED
+    keep_largest: Annotated[KeepLargest, Field(strict=False)] = KeepLargest.WARN
     node_selector: dict[str, str] = Field(default_factory=dict)
     spec: Annotated[dict[str, Any], BeforeValidator(_empty)] = Field(default_factory=dict)

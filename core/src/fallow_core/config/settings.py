@@ -103,6 +103,7 @@ def config_of(
         policies=policies,
         publishing=PublishingPolicy(
             mode=publishing.mode,
+            sharing=publishing.sharing,
             band_percent=publishing.band,
             growth_hold_seconds=publishing.growth_hold,
             in_flight_seconds=publishing.in_flight,
@@ -128,7 +129,11 @@ def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) 
         plugin=plugin,
         config=ClusterConfig(name=model.metadata.name, roles=frozenset(model.roles), spec=spec),
         account=AccountPolicy(
-            weight=model.weight, cpu_limit=model.limit.cpu, memory_limit=model.limit.memory, take_back=model.take_back
+            weight=model.weight,
+            cpu_limit=model.limit.cpu,
+            memory_limit=model.limit.memory,
+            take_back=model.take_back,
+            keep_largest=model.keep_largest,
         ),
         node_selector=model.node_selector,
         built_from=json.dumps([sorted(model.roles), model.spec], sort_keys=True),

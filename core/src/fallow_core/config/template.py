@@ -88,6 +88,8 @@ kind: Fallow
 # observe: compute and show everything, send nothing. enforce: send it.
 #publishing:
 #  mode: observe
+# exclusive: no capacity is promised twice. shared: what is free is promised to every cluster, nothing is taken back.
+#  sharing: exclusive
 # A change of less than this share of the size is not sent.
 #  band: 10%
 # Growth goes to the smallest target of this time.
@@ -186,6 +188,8 @@ plugin: {plugin}
 #  memory: 100GiB
 # Whether its scheduler may be told to end work where that charges no application: allowed or never.
 #takeBack: allowed
+# Before no node is as large as its largest task, which it would then refuse: warn, or hold one node at that size.
+#keepLargest: warn
 # Labels of the nodes that it may use. Default: all nodes.
 #nodeSelector:
 #  pool: batch

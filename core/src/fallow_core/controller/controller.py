@@ -9,6 +9,7 @@ from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
 from fallow_core.controller.departing import Departing, departing_account
 from fallow_core.controller.journal import Content, Journal, Original, Switch
+from fallow_core.controller.keeping import Keeping
 from fallow_core.controller.leaving import Leaving, to_leave
 from fallow_core.controller.switches import known_scopes, scopes, strictest
 from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
@@ -62,6 +63,7 @@ class Controller:
         self.journal = journal
         self.ledgers: dict[str, NodeLedger] = {}
         self.due: dict[RowKey, Due] = {}
+        self.keeping = Keeping()
         self.journal_error = ""
         self.taking_back = TakingBack(take_back or TakeBackPolicy())
         self.departing = Departing()
@@ -209,6 +211,7 @@ class Controller:
             self.ledgers[node.name] = ledger
             found = due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
             due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
+        due = self.keeping.step(due, self.clusters, [task for of_node in seen.values() for task in of_node.tasks])
         self.due = {d.key: d for d in due if self._is_published(d.key)}
         if self.publishing.mode is PublishingMode.OBSERVE:
             self._tell_due()
