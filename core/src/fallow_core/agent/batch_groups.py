@@ -120,7 +120,7 @@ class BatchGroups:
         for one in (group, *self._hierarchy.below(group)):
             try:
                 pids = self._hierarchy.processes(one)
-            except OSError:
+            except (OSError, CgroupError):
                 continue  # it is gone
             # One that is younger than the pass is judged with the next look.
             stats = (batch.processes[pid] for pid in pids if pid in batch.processes)
@@ -128,12 +128,20 @@ class BatchGroups:
         return found
 
     def _find_to_move(self, group: BatchGroup, members: Mapping[TaskKey, Iterable[Process]]) -> None:
+        """One that is elsewhere stays there: it could not be put back."""
         try:
             inside = set(self._hierarchy.processes(group.path))
-        except OSError:
+        except (OSError, CgroupError):
             inside = set()  # it is not made yet
         processes = (process for task in group.tasks for process in members[task.key])
-        group.to_move = [process for process in processes if process.pid not in inside]
+        outside = [process for process in processes if process.pid not in inside]
+        group.to_move = [process for process in outside if self._is_in(process, group.home)]
+
+    def _is_in(self, process: Process, group: str | None) -> bool:
+        try:
+            return self._hierarchy.group_of(process.pid) == group
+        except (OSError, CgroupError):
+            return False
 
 
 def _outermost(groups: Mapping[str, BatchGroup]) -> dict[str, BatchGroup]:

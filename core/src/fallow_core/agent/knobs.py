@@ -7,7 +7,7 @@ seen with the next call, since every file is read anew each time.
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -25,10 +25,14 @@ EMPTYING_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What one group is to have: a limit in cores and a weight; `None`: as it was found."""
+    """What one group is to have: a limit in cores and a weight; `None`: as it was found.
+
+    `hold_limit`: whatever limit it has stays.
+    """
 
     clusters: frozenset[str]
     limit: Fraction | None = None
+    hold_limit: bool = False
     weight: str | None = None
 
 
@@ -75,7 +79,11 @@ class Knobs:
             hierarchy = self._hierarchy
             if group not in self.kept:
                 self._keep({**self.kept, group: Kept(identity=None, clusters=clusters, home=home)})
-            hierarchy.make(group, cpu.file_of(Knob.LIMIT, hierarchy.version))
+            try:
+                hierarchy.make(group, cpu.file_of(Knob.LIMIT, hierarchy.version))
+            except CgroupError:
+                self._forget_if_another(group)
+                raise
             if self.kept[group].identity is None:
                 self._keep({**self.kept, group: replace(self.kept[group], identity=hierarchy.identity(group))})
             for pid in pids:
@@ -87,6 +95,10 @@ class Knobs:
         """Put one group back as it was found, with all below it that was changed for it. What fails is tried again
         with the next call."""
         self._tried(group, lambda: self._release(group))
+
+    def forget_problems_but(self, groups: Collection[str]) -> None:
+        """Of other groups nothing is wanted any more."""
+        self.problems = {group: why for group, why in self.problems.items() if group in groups or group in self.kept}
 
     def _tried(self, group: str, act: Callable[[], None]) -> None:
         try:
@@ -110,10 +122,11 @@ class Knobs:
         self._forget_if_another(group)
         if self._hierarchy.identity(group) is None:
             return
-        texts = {Knob.WEIGHT: wanted.weight, Knob.LIMIT: self._limit_text(group, wanted.limit)}
-        changes = [self._change(group, knob, text) for knob, text in texts.items()]
-        if self._hierarchy.version == 1:
-            changes += self._capped(group, texts[Knob.LIMIT])
+        changes = [self._change(group, Knob.WEIGHT, wanted.weight)]
+        if not wanted.hold_limit:
+            text = self._limit_text(group, wanted.limit)
+            changes.append(self._change(group, Knob.LIMIT, text))
+            changes += self._capped(group, text) if self._hierarchy.version == 1 else ()
         due = [change for change in changes if change is not None]
         self._keep_originals([change for change in due if change.group == group or not change.grows], wanted.clusters)
         for change in in_safe_order(due):

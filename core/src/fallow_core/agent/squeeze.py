@@ -1,19 +1,20 @@
 """Squeezing batch: its groups are found, their limits decided, and what is in force is made so and kept so."""
 
 import logging
-import math
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
+from pathlib import Path
 
-from fallow_core.agent.batch_groups import BatchGroup, BatchGroups
+from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups
 from fallow_core.agent.knobs import Knobs, Wanted
 from fallow_core.agent.placements import Placements
+from fallow_core.errors import CgroupError, SampleError
 from fallow_core.log import event
 from fallow_core.model.qos_policy import QosPolicy, StrategyMode
 from fallow_core.model.task import TaskKey
 from fallow_core.node.cgroups import cpu
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.procfs import PROC_ROOT, read_process
+from fallow_core.node.procfs import read_process
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos import cpu_suppress
@@ -24,8 +25,8 @@ from fallow_hookspecs import Node, Process
 log = logging.getLogger("fallow.agent")
 
 OWN_PREFIX = "fallow."
-TELL_SHARE = 10
-"""A limit that changed by a tenth of the node is worth a line in the log."""
+TELL_SHARE = 4
+"""A limit that changed by a quarter of the node is worth a line in the log."""
 
 
 class Squeeze:
@@ -44,6 +45,7 @@ class Squeeze:
         self.placements = Placements(node, OWN_PREFIX + node.name)
         self._state = CpuSuppressState()
         self._told: dict[str, int] = {}
+        self._failed_at: dict[str, float] = {}
 
     def act(
         self,
@@ -68,9 +70,10 @@ class Squeeze:
         self._decide(view)
         self._put_back(clusters)
         if reconcile is StrategyMode.ENFORCE:
-            self._take_in()
+            self._take_in(view.now)
         for path, group in self.groups.items():
             self._apply(path, group)
+        self.knobs.forget_problems_but(self.groups)
 
     def release(self, groups: Iterable[str]) -> None:
         """Put groups back as they were found."""
@@ -106,42 +109,60 @@ class Squeeze:
         neither = StrategyMode.ENFORCE not in (suppress, reconcile)
         for root in self._roots():
             kept = self.knobs.kept[root]
-            unmade = kept.home is not None and reconcile is not StrategyMode.ENFORCE
+            unmade = kept.home is not None and (reconcile is not StrategyMode.ENFORCE or self._is_deserted(root))
             if neither or unmade or root in self.found.foreign or kept.clusters.isdisjoint(clusters):
                 self.release((root,))
+
+    def _is_deserted(self, group: str) -> bool:
+        """Whether nothing is in a group any more: one of Fallow's own would keep the group above from being removed."""
+        try:
+            return group not in self.groups and not self.hierarchy.processes(group)
+        except (OSError, CgroupError):
+            return False
 
     def _roots(self) -> list[str]:
         """The groups that were changed for their own sake, not for that of one above."""
         kept = self.knobs.kept
         return [one for one in kept if not any(one.startswith(f"{other}/") for other in kept)]
 
-    def _take_in(self) -> None:
+    def _take_in(self, now: float) -> None:
+        self._failed_at = {path: at for path, at in self._failed_at.items() if path in self.groups}
         for path, group in self.groups.items():
             if group.home is None or (not group.to_move and path in self.knobs.kept):
                 continue
-            alive = [process.pid for process in group.to_move if _is_alive(process)]
+            if now - self._failed_at.get(path, now - LOOK_AGAIN_SECONDS) < LOOK_AGAIN_SECONDS:
+                continue
+            alive = [process.pid for process in group.to_move if self._is_alive(process)]
             self.knobs.take_in(path, group.home, group.clusters, alive)
+            if path in self.knobs.problems:
+                self._failed_at[path] = now
 
     def _apply(self, path: str, group: BatchGroup) -> None:
-        limit = self.limits.groups.get(path) if self.limits is not None and self.limits_enforced(group) else None
-        enforced = self.policy.cgroup_reconcile.mode is StrategyMode.ENFORCE
-        if limit is None and not enforced and path not in self.knobs.kept:
+        reconciles = self.policy.cgroup_reconcile.mode is StrategyMode.ENFORCE
+        limits = self.limits_enforced(group)
+        unmade = group.home is not None and path not in self.knobs.kept
+        if unmade or (not limits and not reconciles and path not in self.knobs.kept):
             return
-        if limit is None and self.limits_enforced(group):
-            return  # nothing is known: what is in force stays
-        weight = cpu.LEAST_WEIGHT[self.hierarchy.version] if enforced else None
-        wanted = None if limit is None else Fraction(limit, 1000)
-        self.knobs.apply(path, Wanted(clusters=group.clusters, limit=wanted, weight=weight))
+        milli = self.limits.groups.get(path) if self.limits is not None and limits else None
+        wanted = Wanted(
+            clusters=group.clusters,
+            limit=None if milli is None else Fraction(milli, 1000),
+            hold_limit=limits and milli is None,
+            weight=cpu.LEAST_WEIGHT[self.hierarchy.version] if reconciles else None,
+        )
+        self.knobs.apply(path, wanted)
+
+    def _is_alive(self, process: Process) -> bool:
+        """Whether a pid is still that of the process: it could be another's by now."""
+        try:
+            stat = read_process(Path(self.hierarchy.proc_root), process.pid)
+        except SampleError:
+            return False
+        return stat is not None and stat.process == process
 
 
 def _use(view: NodeView, group: BatchGroup) -> GroupUse:
     return GroupUse(
-        used=math.ceil(sum(view.use(task, "cpu") or 0 for task in group.tasks)),
+        used=sum(view.use(task, "cpu") or 0 for task in group.tasks),
         requested=sum(task.requested.cpu_milli for task in group.tasks),
     )
-
-
-def _is_alive(process: Process) -> bool:
-    """Whether a pid is still that of the process: it could be another's by now."""
-    stat = read_process(PROC_ROOT, process.pid)
-    return stat is not None and stat.process == process

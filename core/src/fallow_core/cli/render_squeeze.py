@@ -18,9 +18,9 @@ def squeezed(squeeze: Answer) -> list[str]:
         lines += [
             (
                 f"  allowed {shown['allowed']} = {shown['capacity']} − margin {shown['margin']} − all else "
-                f"{shown['others']}, no less than {shown['minimum']}"
+                f"{shown['others']}, no less than {shown['minimum']}; grows step by step"
             ),
-            f"  limit   {shown['limit']} = allowed − batch outside of groups {shown['outside']}; grows step by step",
+            f"  limit   {shown['limit']} = allowed − batch outside of groups {shown['outside']}",
         ]
     lines += paragraph(squeeze["why"], "  ") if squeeze["why"] else []
     for group in squeeze["groups"]:

@@ -1,9 +1,10 @@
 """How much CPU batch may use while online services need theirs: less at once, more only step by step. Pure.
 
 others   = max(used − batch_used, reserved)                  online services and the system, as measured
-allowed  = capacity − margin − others, from minimum × capacity to cap             all batch together
+allowed  = capacity − margin − others, from minimum × capacity to cap             all batch together;
+           at most `step` × capacity more than a reading ago
 outside  = batch_used − used by the tasks in groups          daemons, and tasks in no group of their own
-limit    = allowed − outside, no less than minimum × capacity; at most `step` × capacity more than a reading ago
+limit    = allowed − outside, no less than minimum × capacity
 
 Several groups share the limit by what their tasks requested, none much above twice what it uses while others lack it.
 It is a matter of measured use alone: that batch is slowed down changes nothing in it, so it does not swing.
@@ -40,9 +41,9 @@ class CpuLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSuppressState:
-    """The newest limit of all groups together, the reading it was made from, and what it came to."""
+    """What all batch was allowed with the newest reading, and what it came to."""
 
-    limit: int | None = None
+    allowed: int | None = None
     measured_at: float | None = None
     limits: CpuLimits = field(default_factory=lambda: CpuLimits(groups={}, terms={}))
 
@@ -58,17 +59,18 @@ def decide(
     elif not view.tasks_complete:
         why = "it is not known what on this host is batch: limits stay"
     if why or usage is None or capacity is None:
-        limits = replace(state.limits, why=why)
+        held = {name: limit for name, limit in state.limits.groups.items() if name in groups}
+        limits = replace(state.limits, groups=held, why=why)
         return replace(state, limits=limits), limits
     if usage.measured_at == state.measured_at and groups.keys() == state.limits.groups.keys():
         return state, state.limits
     others = max(capacity.used - capacity.batch_used, capacity.reserved)
     minimum = max(capacity.capacity * policy.minimum_percent // 100, LEAST_MILLI)
     allowed = max(minimum, min(capacity.capacity - capacity.margin - others, capacity.cap))
+    if state.allowed is not None:
+        allowed = min(allowed, state.allowed + _step(usage.measured_at, capacity, policy, state))
     outside = max(capacity.batch_used - sum(group.used for group in groups.values()), 0)
     limit = max(allowed - outside, minimum)
-    if state.limit is not None:
-        limit = min(limit, state.limit + _step(usage.measured_at, capacity, policy, state))
     terms = {
         "capacity": capacity.capacity,
         "margin": capacity.margin,
@@ -79,11 +81,11 @@ def decide(
         "limit": limit,
     }
     limits = CpuLimits(groups=_shared(limit, groups), terms=terms)
-    return CpuSuppressState(limit=limit, measured_at=usage.measured_at, limits=limits), limits
+    return CpuSuppressState(allowed=allowed, measured_at=usage.measured_at, limits=limits), limits
 
 
 def _step(measured_at: float, capacity: BatchCapacity, policy: CpuSuppressPolicy, state: CpuSuppressState) -> int:
-    """By how much the limit may grow: nothing before there is a new reading."""
+    """By how much more may be allowed: nothing before there is a new reading."""
     if measured_at == state.measured_at:
         return 0
     return max(capacity.capacity * policy.step_percent // 100, LEAST_MILLI)

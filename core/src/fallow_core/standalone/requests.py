@@ -55,6 +55,7 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "departing": dict(fallow.controller.departing.reasons),
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
+        "squeeze_problems": fallow.squeezing.problems(fallow.config),
         "changed_groups": fallow.squeezing.changed(),
     }
 

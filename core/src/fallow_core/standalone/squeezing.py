@@ -9,6 +9,7 @@ from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.agent.squeeze import Squeeze
 from fallow_core.errors import CgroupError
 from fallow_core.model.policy import SwitchState
+from fallow_core.model.qos_policy import StrategyMode
 from fallow_core.node.cgroups import cpu
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
@@ -68,6 +69,14 @@ class Squeezing:
         if self.squeeze is not None and config.qos.release_on_exit:
             self.squeeze.release_all()
 
+    def problems(self, config: Config) -> list[str]:
+        """What keeps a strategy that enforces from what it wants, and what was lost."""
+        if self.squeeze is None:
+            modes = (config.qos.cpu_suppress.mode, config.qos.cgroup_reconcile.mode)
+            return [f"batch is not slowed down: {self.missing}"] if StrategyMode.ENFORCE in modes else []
+        knobs = self.squeeze.knobs
+        return [*filter(None, [knobs.lost]), *(f"/{group}: {why}" for group, why in sorted(knobs.problems.items()))]
+
     def changed(self) -> dict[str, str]:
         """The groups that are not as they were found, and of each what was wrong with the last change."""
         if self.squeeze is None:
@@ -81,9 +90,10 @@ class Squeezing:
             "cpu_suppress": modes.cpu_suppress.mode,
             "cgroup_reconcile": modes.cgroup_reconcile.mode,
             "missing": self.missing,
+            "problems": self.problems(config),
         }
         if squeeze is None:
-            return {**shown, "groups": [], "terms": {}, "why": "", "without": {}, "problems": []}
+            return {**shown, "groups": [], "terms": {}, "why": "", "without": {}}
         limits, without = squeeze.limits, squeeze.found.without
         return {
             **shown,
@@ -91,7 +101,6 @@ class Squeezing:
             "terms": dict(limits.terms) if limits is not None else {},
             "why": limits.why if limits is not None else "",
             "without": {"/".join(key): why for key, why in sorted(without.items())},
-            "problems": [*filter(None, [squeeze.knobs.lost]), *squeeze.knobs.problems.values()],
         }
 
 

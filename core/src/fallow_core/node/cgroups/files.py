@@ -24,7 +24,7 @@ class Files:
         """Write a value in one call: the kernel takes it as a whole or not at all."""
         file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.write(file, text.encode())
+            os.write(file, text.encode(errors="surrogateescape"))
         finally:
             os.close(file)
 

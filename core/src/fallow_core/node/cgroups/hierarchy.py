@@ -56,8 +56,14 @@ class Hierarchy:
             waiting.extend(children)
 
     def processes(self, group: str) -> list[int]:
-        """The pids in a group itself, without those of groups below it."""
-        return [int(line) for line in self.read(group, "cgroup.procs").split() if line != "0"]
+        """The pids in a group itself, without those of groups below it; 0 would be one of another pid namespace.
+
+        :raises CgroupError: the file holds something else.
+        """
+        text = self.read(group, "cgroup.procs")
+        if not all(map(str.isdigit, text.split())):
+            raise CgroupError(f"{self.path(group, 'cgroup.procs')}: expected pids, found {text[:80]!r}")
+        return [pid for pid in map(int, text.split()) if pid]
 
     def move(self, pid: int, group: str) -> None:
         """Put a process with all its threads into a group."""
@@ -70,7 +76,8 @@ class Hierarchy:
         :raises CgroupError: its group is gone, or outside of what is mounted here.
         """
         for line in self.files.read(f"{self.proc_root}/{pid}/cgroup").splitlines():
-            _, controllers, path = line.split(":", 2)
+            _, _, rest = line.partition(":")
+            controllers, _, path = rest.partition(":")
             if self.controller in controllers.split(",") if self.version == 1 else not controllers:
                 if path.endswith(GONE):
                     raise CgroupError(f"the group of process {pid} was removed")
