@@ -111,7 +111,7 @@ class FakeCgroups(Files):
             quota, period = (*text.split(), str(self.groups[group].period))[:2]
             self._set_limit(path, group, None if quota == "max" else int(quota), int(period))
         else:
-            raise refused(errno.EACCES, path)
+            raise refused(errno.EINVAL, path)
         self.writes.append((path.removeprefix(f"{self.mount}/"), text))
 
     def folders(self, path: str) -> list[str]:

@@ -27,7 +27,7 @@ CPUS = os.cpu_count() or 1
 HOG = f"exec {sys.executable} -ISc 'while True: pass'"
 
 
-def until(test: Callable[[], object], what: str, seconds: float = 30) -> None:
+def until(test: Callable[[], object], what: str, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not test():
         assert time.monotonic() < end, f"waited {seconds} s for {what}"
@@ -89,9 +89,10 @@ class Stage:
         groups = [self.home, *self.hierarchy.below(self.home)]
         return [pid for group in groups for pid in self.hierarchy.processes(group)]
 
-    def start(self, root_pid: int | None = None) -> None:
-        """Start Fallow, and return when it answers."""
-        program = [sys.executable, "-m", host.__name__, str(self.folder), str(root_pid or os.getpid())]
+    def start(self, *, whole_host: bool = False) -> None:
+        """Start Fallow, and return when it answers. With `whole_host` all on this host counts, as it does for users."""
+        own = [sys.executable, "-m", host.__name__, str(self.folder), str(os.getpid())]
+        program = [COMMAND, "run", "-c", str(self.folder)] if whole_host else own
         with self.log.open("ab") as log:
             self.fallow = subprocess.Popen(program, stdout=log, stderr=log, start_new_session=True)
 

@@ -5,10 +5,12 @@ import signal
 import time
 from pathlib import Path
 
+import pytest
 from tests.e2e.host_cgroups.stage import CPUS, Stage, until
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 
+pytestmark = pytest.mark.timeout(180)
 ENFORCE = {"cpuSuppress": {"mode": "enforce"}, "cgroupReconcile": {"mode": "enforce"}}
 
 
@@ -44,6 +46,9 @@ def test_hogs_are_squeezed_when_the_online_load_rises_and_all_is_put_back_after_
             name: text for name, text in before.items() if "/" in name
         }
 
+        hierarchy.write(stage.own, "cpu.cfs_quota_us", "-1")  # as a NodeManager does when it starts
+        until(lambda: stage.quota_cores() is not None, "the limit to be back")
+
         stage.load.percent = 0
         until(lambda: (stage.quota_cores() or 0) > 0.8 * CPUS, "the limit to grow again")
         stage.end(signal.SIGKILL)
@@ -52,3 +57,16 @@ def test_hogs_are_squeezed_when_the_online_load_rises_and_all_is_put_back_after_
         after = stage.knobs()
         assert {key: after[key] for key in before} == before
         assert after.keys() - before.keys() == set()
+
+
+def test_observing_says_what_enforcing_would_do_and_changes_nothing(hierarchy: Hierarchy, tmp_path: Path) -> None:
+    with Stage(hierarchy, tmp_path) as stage:
+        stage.hogs(CPUS)
+        before = stage.knobs()
+        stage.start(whole_host=True)
+        until(lambda: any(group["limit_milli"] for group in stage.squeeze()["groups"]), "a limit")
+        (group,) = stage.squeeze()["groups"]
+        assert (group["group"], group["enforced"], group["in_force_milli"]) == (f"/{stage.own}", False, None)
+        assert group["to_move"] >= CPUS
+        assert stage.end(signal.SIGTERM) == 0
+        assert stage.knobs() == before

@@ -1,0 +1,151 @@
+"""This kernel takes and refuses what the fake of core's own tests takes and refuses; and changes on this kernel."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from core.tests.fake_cgroups import FakeCgroups
+from tests.e2e.host_cgroups.stage import KNOBS, until
+
+from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.node.cgroups import cpu
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+
+TOP = f"fallow-kernel-{os.getpid()}"
+CLUSTERS = frozenset({"yarn/e2e"})
+WRITES = [
+    ("", "cpu.cfs_quota_us", "150000"),
+    ("/c1", "cpu.cfs_quota_us", "150001"),
+    ("/c1", "cpu.cfs_quota_us", "150000"),
+    ("", "cpu.cfs_quota_us", "100000"),
+    ("/c1/deep", "cpu.cfs_quota_us", "200000"),
+    ("/c1", "cpu.cfs_quota_us", "50000"),
+    ("", "cpu.cfs_quota_us", "100000"),
+    ("/c1/deep", "cpu.cfs_quota_us", "999"),
+    ("/c1/deep", "cpu.cfs_quota_us", "0"),
+    ("/c1/deep", "cpu.cfs_quota_us", "1000"),
+    ("", "cpu.cfs_quota_us", "-1"),
+    ("/c1", "cpu.cfs_quota_us", "400000"),
+    ("/c1", "cpu.cfs_quota_us", "-1"),
+    ("", "cpu.shares", "1"),
+    ("", "cpu.shares", "300000"),
+    ("", "cpu.shares", "512"),
+    ("", "cpu.stat", "1"),
+    ("", "cpu.max", "1"),
+    ("/none", "cpu.shares", "2"),
+]
+
+
+@pytest.fixture
+def process() -> Iterator[int]:
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        yield sleeper.pid
+        sleeper.kill()
+
+
+@pytest.fixture
+def top(hierarchy: Hierarchy) -> Iterator[str]:
+    hierarchy.make(TOP, "cpu.shares")
+    yield TOP
+
+    def gone() -> bool:
+        for group in reversed([TOP, *hierarchy.below(TOP)]):
+            with suppress(OSError):
+                hierarchy.remove(group)
+        return hierarchy.identity(TOP) is None
+
+    until(gone, "the end of the test's groups")
+
+
+def tried(call: Callable[..., object], *arguments: str) -> object:
+    """What a call returns, or the number of the error that it raises."""
+    try:
+        return call(*arguments)
+    except OSError as error:
+        return error.errno
+
+
+def knobs(hierarchy: Hierarchy, top: str) -> dict[str, str]:
+    groups = [top, *sorted(hierarchy.below(top))]
+    return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in KNOBS}
+
+
+def told(hierarchy: Hierarchy, top: str, pid: int) -> list[object]:
+    """All that a hierarchy answers to the same calls."""
+    for group in ("c1", "c1/deep", "c2"):
+        hierarchy.make(f"{top}/{group}", "cpu.shares")
+    first = hierarchy.identity(f"{top}/c2")
+    answers: list[object] = [tried(hierarchy.write, top + group, name, text) for group, name, text in WRITES]
+    answers.append(knobs(hierarchy, top))
+    hierarchy.move(pid, f"{top}/c1/deep")
+    answers += [
+        hierarchy.group_of(pid),
+        hierarchy.processes(f"{top}/c1/deep") == [pid],
+        hierarchy.processes(top),
+        tried(hierarchy.remove, f"{top}/c1"),
+        tried(hierarchy.remove, f"{top}/c1/deep"),
+    ]
+    hierarchy.move(pid, f"{top}/c2")
+    answers += [
+        tried(hierarchy.remove, f"{top}/c1/deep"),
+        tried(hierarchy.remove, f"{top}/c1"),
+        tried(hierarchy.read, f"{top}/c1", "cpu.shares"),
+        sorted(hierarchy.below(top)),
+        cpu.throttled_seconds(hierarchy, top),
+    ]
+    hierarchy.move(pid, "")
+    hierarchy.remove(f"{top}/c2")
+    hierarchy.make(f"{top}/c2", "cpu.shares")
+    return [*answers, hierarchy.identity(f"{top}/c2") == first, hierarchy.identity(f"{top}/c9")]
+
+
+def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy, top: str, process: int) -> None:
+    fake = FakeCgroups(1)
+    fake.add(top)
+    fake.add("", process)
+    assert told(fake.hierarchy, top, process) == told(hierarchy, top, process)
+
+
+def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_go_back(
+    hierarchy: Hierarchy, top: str, tmp_path: Path
+) -> None:
+    for group, quota in (("c1", "200000"), ("c1/deep", "150000"), ("c2", "-1"), ("c2/deep", "120000")):
+        hierarchy.make(f"{top}/{group}", "cpu.shares")
+        hierarchy.write(f"{top}/{group}", "cpu.cfs_quota_us", quota)
+    before = knobs(hierarchy, top)
+    for milli in (1700, 300, 10, 1400, 700, 3000):
+        acting = Knobs(hierarchy, KnobsFile(tmp_path))  # a new process each time, as after a kill
+        acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(milli, 1000), weight="2"))
+        assert acting.problems == {}
+        assert hierarchy.read(top, "cpu.cfs_quota_us") == str(milli * 100)
+        assert hierarchy.read(f"{top}/c1/deep", "cpu.cfs_quota_us") == str(min(150_000, milli * 100))
+    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    acting.release(top)
+    assert (acting.problems, acting.kept, knobs(hierarchy, top)) == ({}, {}, before)
+
+
+def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(
+    hierarchy: Hierarchy, top: str, tmp_path: Path
+) -> None:
+    forks = "while :; do sleep 0.05; done"
+    with subprocess.Popen(["sh", "-c", forks]) as shell:
+        try:
+            hierarchy.move(shell.pid, top)
+            acting = Knobs(hierarchy, KnobsFile(tmp_path))
+            acting.take_in(f"{top}/own", top, CLUSTERS, [shell.pid])
+            until(lambda: len(hierarchy.processes(f"{top}/own")) > 1, "a child in the group")
+
+            def released() -> bool:
+                acting.release(f"{top}/own")
+                return not acting.kept
+
+            until(released, "the group to be empty")
+            assert hierarchy.group_of(shell.pid) == top
+            assert list(hierarchy.below(top)) == []
+        finally:
+            shell.kill()
