@@ -54,11 +54,18 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--trouble", type=int, default=8, help="percent of calls and reports that go wrong")
+    parser.add_argument("--load-seconds", type=float, default=1800.0, help="mean time of one level of a node's load")
     parser.add_argument("--without", choices=RULES)
     parser.add_argument("--each-rule", action="store_true")
     given = parser.parse_args()
     days = [
-        Day(seed=seed, hours=given.hours, nodes=given.nodes, trouble_percent=given.trouble)
+        Day(
+            seed=seed,
+            hours=given.hours,
+            nodes=given.nodes,
+            trouble_percent=given.trouble,
+            load_seconds=given.load_seconds,
+        )
         for seed in range(given.first, given.first + given.seeds)
     ]
     print(HEAD)

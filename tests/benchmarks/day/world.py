@@ -54,13 +54,16 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """What a day is like. `restarts_a_day`: of Fallow, of each framework, and of each of its nodes."""
+    """What a day is like. `load_seconds`: for how long a level of a node's load lasts on average. `restarts_a_day`: of
+    Fallow, of each framework, and of each of its nodes.
+    """
 
     seed: int = 0
     hours: float = 24.0
     nodes: int = 2
     kinds: tuple[Kind, ...] = KINDS
     trouble_percent: int = 8
+    load_seconds: float = 1800.0
     restarts_a_day: float = 4.0
     far: float | None = FAR
     publishing: PublishingPolicy = field(default_factory=lambda: PublishingPolicy(mode=PublishingMode.ENFORCE))
@@ -71,15 +74,16 @@ class Load:
     around it. Fluctuations last for about a minute; `noise_percent` is their standard deviation.
     """
 
-    def __init__(self, capacity: int, noise_percent: float, rng: Random) -> None:
+    def __init__(self, capacity: int, noise_percent: float, level_seconds: float, rng: Random) -> None:
         self._capacity, self._noise, self._rng = capacity, noise_percent, rng
+        self._level_seconds = level_seconds
         self._level = self._next = self._off = 0.0
 
     def used(self, now: float) -> int:
         """What is measured now, a tick after the last time."""
         if now >= self._next:
             self._level = self._rng.uniform(5, 45)
-            self._next = now + self._rng.expovariate(1 / 1800)
+            self._next = now + self._rng.expovariate(1 / self._level_seconds)
         kept = math.exp(-TICK_SECONDS / FLUCTUATION_SECONDS)
         self._off = self._off * kept + self._rng.gauss(0, self._noise * math.sqrt(1 - kept * kept))
         percent = min(max(self._level + self._off, 0), 100)
@@ -100,8 +104,8 @@ class World:
         self._lines = {k.cluster: Line(Random(rng.random()), day.trouble_percent) for k in day.kinds}
         self._loads = {
             node: [
-                Load(CAPACITY.cpu_milli, 1.5, Random(rng.random())),
-                Load(CAPACITY.memory_bytes, 0.5, Random(rng.random())),
+                Load(CAPACITY.cpu_milli, 1.5, day.load_seconds, Random(rng.random())),
+                Load(CAPACITY.memory_bytes, 0.5, day.load_seconds, Random(rng.random())),
             ]
             for node in self.nodes
         }
