@@ -6,6 +6,7 @@ seen with the next call, since every file is read anew each time.
 """
 
 import contextlib
+import errno
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -123,12 +124,24 @@ class Knobs:
         if self._hierarchy.identity(group) is None:
             return
         changes = [self._change(group, Knob.WEIGHT, wanted.weight)]
-        if not wanted.hold_limit:
-            text = self._limit_text(group, wanted.limit)
-            changes.append(self._change(group, Knob.LIMIT, text))
-            changes += self._capped(group, text) if self._hierarchy.version == 1 else ()
+        if wanted.hold_limit:
+            self._carry_out(group, changes, wanted.clusters)
+            return
+        text = self._limit_text(group, wanted.limit)
+        changes.append(self._change(group, Knob.LIMIT, text))
+        if any(one.startswith(f"{group}/") for one in self.kept):
+            changes += self._below(group, text)
+        try:
+            self._carry_out(group, changes, wanted.clusters)
+        except OSError as error:
+            if error.errno != errno.EINVAL or self._hierarchy.version != 1:
+                raise
+            # A group below has more: v1 refuses that. It is rare, so nobody looks before.
+            self._carry_out(group, [self._change(group, Knob.LIMIT, text), *self._below(group, text)], wanted.clusters)
+
+    def _carry_out(self, group: str, changes: Iterable[Change | None], clusters: frozenset[str]) -> None:
         due = [change for change in changes if change is not None]
-        self._keep_originals([change for change in due if change.group == group or not change.grows], wanted.clusters)
+        self._keep_originals([change for change in due if change.group == group or not change.grows], clusters)
         for change in in_safe_order(due):
             self._write(change)
 
@@ -195,22 +208,12 @@ class Knobs:
             found.append(cpu.limit_of(self._hierarchy, group, text))
         return found
 
-    def _capped(self, group: str, text: str | None) -> list[Change | None]:
-        """Groups below keep their own limits, but no more than the one above has.
+    def _below(self, group: str, text: str | None) -> list[Change | None]:
+        """Groups below keep their own limits, but no more than the one above has."""
+        most = None if text is None else cpu.limit_of(self._hierarchy, group, text)
+        return [self._capped(below, most) for below in self._hierarchy.below(group)]
 
-        Only v1 refuses more. What it would refuse can only be there when the limit shrinks, or was lowered by us.
-        """
-        lowered = any(one.startswith(f"{group}/") for one in self.kept)
-        if text is None or not (lowered or self._shrinks(group, text)):
-            return []
-        most = cpu.limit_of(self._hierarchy, group, text)
-        return [self._below(below, most) for below in self._hierarchy.below(group)]
-
-    def _shrinks(self, group: str, text: str) -> bool:
-        before = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
-        return before != text and not self._grows(group, Knob.LIMIT, before, text)
-
-    def _below(self, group: str, most: Fraction | None) -> Change | None:
+    def _capped(self, group: str, most: Fraction | None) -> Change | None:
         try:
             now = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
             original = self.kept.get(group, _NOTHING).originals.get(Knob.LIMIT, now)

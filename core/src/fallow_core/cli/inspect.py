@@ -123,7 +123,7 @@ def doctor(path: Path, as_json: bool) -> int:
 @config_option
 @json_option
 def restore(path: Path, as_json: bool) -> int:
-    """Put the sizes found first back, and stop publishing until `fallow switch lend CLUSTER`.
+    """Put sizes and control groups back as they were found, and change nothing until `fallow switch lend CLUSTER`.
 
     Works with a running Fallow, and without one. Exit code 1 if a size could not be put back.
     """

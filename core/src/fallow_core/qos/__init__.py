@@ -1,4 +1,6 @@
-"""QoS decisions on the node: from what was seen to which tasks are to end. Pure functions, one file a strategy.
+"""QoS decisions on the node: from what was seen to limits of batch and to which tasks are to end. Pure functions.
+
+One file a strategy. `cpu_suppress` says how much CPU batch may use; the others end tasks.
 
 A strategy (`memory_evict`, `cpu_evict`, `overdraft_evict`) says what has to be freed: a `need`. `victims` chooses the
 tasks with the least harm that suffice, `plan` joins the strategies, and `endings` follows each task that was chosen
