@@ -28,7 +28,7 @@ from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 SLOW = 5
 """Growth that is not much has to hold so many times as long."""
-BEHIND_PERCENT = 75
+BEHIND_PERCENT = 60
 """An account with less of its fair share is too far behind to wait that long."""
 FURTHER_PERCENT = 20
 """By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
