@@ -182,3 +182,12 @@ def test_an_account_that_was_stopped_pays_down_to_its_masters_also_where_all_fit
     assert need.why == "for 10 s yarn/etl has run although it was stopped"
     nothing = [replace(over(NOW + n, **fits, may_pay={}), stopped=frozenset({ETL})) for n in range(11)]
     assert last(nothing) is None
+
+
+def test_where_capacity_is_promised_to_all_nobody_pays_for_it() -> None:
+    def shared(view: NodeView) -> NodeView:
+        return replace(view, ledger=replace(view.ledger, memory=replace(view.ledger.memory, shared=True)))
+
+    views = [over(NOW + n) for n in range(11)]
+    assert last(views) is not None
+    assert last([shared(view) for view in views]) is None

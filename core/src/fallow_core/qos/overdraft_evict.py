@@ -3,7 +3,8 @@
 For each account, all in requested memory:
 
     over = allocated − max(target, floor, requests of its masters)       no more than the node's overdraft;
-                                                                         without target and overdraft where stopped
+                                                                         without target and overdraft where stopped;
+                                                                         no overdraft where capacity is shared
     need = over − requests of what is ending or has just ended           no more than it may still lose
 
 The account that is the furthest over pays first, one at a time. CPU in overdraft is squeezed and ends nothing, and
@@ -57,7 +58,7 @@ def decide(
     for account in ledger.accounts:
         is_stopped = account.cluster in view.stopped
         kept = max(0 if is_stopped else account.target, account.floor, _masters(view, account.cluster))
-        is_over = account.allocated > kept and (is_stopped or ledger.overdraft > 0)
+        is_over = account.allocated > kept and (is_stopped or ledger.to_take_back > 0)
         old = state.accounts.get(account.cluster, AccountState())
         over = old.over.after(usage.measured_at, is_over, view.stale_seconds, policy.after_seconds)
         accounts[account.cluster] = replace(old, over=over)
@@ -98,7 +99,7 @@ def _need(
 ) -> Need:
     """What the account has to free; nothing, or less, where enough is leaving or it may lose nothing."""
     own = sum(part.requested for key, part in leaving.items() if key.cluster == account.cluster)
-    node_over = view.ledger.memory.overdraft - sum(part.requested for part in leaving.values())
+    node_over = view.ledger.memory.to_take_back - sum(part.requested for part in leaving.values())
     is_stopped = account.cluster in view.stopped
     over = account.allocated - kept - own
     may_pay = view.may_pay.get(account.cluster, 0)
