@@ -264,6 +264,16 @@ def test_processes_are_taken_in_and_go_back_with_all_that_they_started(fake: Fak
     assert fake.knobs() == before
 
 
+def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(fake: FakeCgroups, tmp_path: Path) -> None:
+    before = fake.knobs()
+    acting = knobs(fake, tmp_path)
+    acting.take_in("yarn/c1/own", "yarn/c1", ETL, [11])
+    acting.apply("yarn/c1/own", wanted(0.5, "7"))
+    acting.apply("yarn", wanted(0.2, "7"))
+    acting.release("yarn")
+    assert (fake.knobs(), acting.kept, acting.problems) == (before, {}, {})
+
+
 def test_a_group_whose_processes_do_not_go_stays_known(
     fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -147,16 +147,17 @@ class Knobs:
 
     def _release(self, group: str) -> None:
         self._forget_if_another(group)
-        kept = self.kept.get(group)
-        if kept is None:
+        if group not in self.kept:
             return
         inside = [below for below in self.kept if below == group or below.startswith(f"{group}/")]
         changes = [self._change(one, knob, None) for one in inside for knob in self.kept[one].originals]
         for change in in_safe_order(change for change in changes if change is not None):
             self._write(change)
-        if kept.home is not None and self._hierarchy.identity(group) is not None:
-            self._empty(group, kept.home)
-            self._hierarchy.remove(group)
+        for one in sorted(inside, key=lambda one: one.count("/"), reverse=True):
+            home = self.kept[one].home
+            if home is not None and self._hierarchy.identity(one) is not None:
+                self._empty(one, home)
+                self._hierarchy.remove(one)
         for one in inside:
             self._written = {key: text for key, text in self._written.items() if key[0] != one}
         self._keep({name: value for name, value in self.kept.items() if name not in inside})
