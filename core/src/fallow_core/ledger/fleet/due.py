@@ -1,0 +1,90 @@
+"""`ledger.publishing` for many nodes at once: which rows are due, with which sizes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fallow_core.ledger.fleet.arrays import AnyArray, Bools, Ints
+from fallow_core.ledger.fleet.columns import RowColumns
+from fallow_core.ledger.fleet.holds import Holds
+from fallow_core.ledger.fleet.sizes import Sizes
+from fallow_core.ledger.fleet.terms import AccountTable
+from fallow_core.ledger.publishing import BEHIND_PERCENT, FURTHER_PERCENT, RENEW_SHARE
+from fallow_core.model.policy import PublishingPolicy
+
+WHY = (
+    "",
+    "schedulers may promise more than there is",
+    "another account waits for it",
+    "it is below the floor",
+    "it differs by more than the band",
+)
+"""Why one resource is due, by number."""
+URGENT, WAITED_FOR, BELOW_FLOOR, BEYOND_BAND = range(1, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The rows that are due: slots and nodes, and by row and resource the sizes to send and why (`WHY`)."""
+
+    slots: Ints
+    nodes: Ints
+    sizes: Ints
+    why: AnyArray
+
+
+def selected(
+    rows: RowColumns,
+    found: Sizes,
+    holds: Holds,
+    table: AccountTable,
+    policy: PublishingPolicy,
+    now: float,
+    offer_lasts_seconds: Mapping[str, int | None],
+) -> Selected:
+    """The rows that are due. `holds` is brought up to date."""
+    holds.push(rows.newest, found.wanted, policy, now)
+    wanted, why = _decided(rows, found, holds, policy, now)
+    lasts = table.lasts_seconds(offer_lasts_seconds)
+    due = (why > 0).any(1) | rows.astray
+    if not np.isnan(lasts).all():
+        due |= now - rows.refreshed_at >= lasts.take(rows.terms) * RENEW_SHARE
+    refused = now - rows.refused_at < policy.in_flight_seconds
+    slots, nodes = np.nonzero(due & rows.running & rows.known & ~refused)
+    return Selected(slots, nodes, wanted[slots, :, nodes], why[slots, :, nodes])
+
+
+def _decided(
+    rows: RowColumns, found: Sizes, holds: Holds, policy: PublishingPolicy, now: float
+) -> tuple[Ints, AnyArray]:
+    """The sizes to send, and why, by number; 0 where it is not due."""
+    newest, size = rows.newest, found.size
+    band = newest * policy.band_percent
+    asked = (found.wanted > newest) & ((found.wanted - newest) * 100 > band) | (rows.floor > newest)
+    held = holds.held(asked, found.unit, newest * 100 < found.fair * BEHIND_PERCENT, policy, now)
+    waits = ((size < held) & ((held - newest) * 100 > band)).any(0) | found.drains
+    wanted = np.where(size < newest, size, np.maximum(np.minimum(size, held), rows.floor))
+    shrinks = wanted < newest
+    urgent = shrinks & found.overcommitted
+    waited_for = shrinks & waits
+    below = (newest < rows.floor) & (wanted != newest)
+    needed: Bools = ~shrinks | found.shared | (rows.allocated > wanted) | (found.most < newest) | (found.limit < newest)
+    beyond = (np.abs(wanted - newest) * 100 > band) & needed
+    why = np.zeros(newest.shape, np.int8)
+    for number, where in ((BEYOND_BAND, beyond), (BELOW_FLOOR, below), (WAITED_FOR, waited_for), (URGENT, urgent)):
+        np.putmask(why, where, number)
+    wanted = np.where(why > 0, wanted, newest)
+    at = np.nonzero(urgent)
+    wanted[at] = _further(rows, found, at, wanted[at])
+    return wanted, why
+
+
+def _further(rows: RowColumns, found: Sizes, at: tuple[Ints, ...], wanted: Ints) -> Ints:
+    """Sizes a little smaller than they must be, in whole units, as far as that is neither allocated nor floor."""
+    unit = found.unit[at]
+    step = found.drain_step[at[1:]] * FURTHER_PERCENT // 100
+    further = (rows.newest[at] - step) // unit * unit
+    kept = np.maximum(rows.floor[at], -(-rows.allocated[at] // unit) * unit)
+    sizes: Ints = np.minimum(wanted, np.maximum(further, kept))
+    return sizes

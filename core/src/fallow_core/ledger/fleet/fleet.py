@@ -1,0 +1,192 @@
+"""The ledger of all nodes: those that fit columns in blocks, the few others one by one."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fallow_core.ledger.entries import NodeInputs, NodeLedger
+from fallow_core.ledger.fleet.arrays import AnyArray, Ints
+from fallow_core.ledger.fleet.block import Block
+from fallow_core.ledger.fleet.due import URGENT, WHY, Selected
+from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms
+from fallow_core.ledger.fleet.ticks import Ticks
+from fallow_core.ledger.fleet.writing import fits
+from fallow_core.ledger.node_ledger import node_ledger
+from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_rows
+from fallow_core.ledger.publishing import _row_due as row_due
+from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.model.policy import PublishingPolicy
+from fallow_hookspecs import Pending, Resources
+
+Run = Callable[[Callable[[Block], Selected], Iterable[Block]], Iterable[Selected]]
+"""Calls a function for each block: `map`, or one that does so side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetDue:
+    """The rows that are due: those in columns as numbers of nodes and slots, with sizes and reasons by row and
+    resource, the largest size first; and those of the nodes that are computed one by one.
+    """
+
+    nodes: Ints
+    slots: Ints
+    sizes: Ints
+    why: AnyArray
+    others: list[Due]
+
+
+class Fleet:
+    """Nodes by name, with up to `slots` rows each in columns. Every method belongs to one thread.
+
+    The number of a node is that of its block × `block_nodes` + its number there.
+    """
+
+    def __init__(self, slots: int = 4, block_nodes: int = 8192) -> None:
+        self.blocks: list[Block] = []
+        self._slots, self.block_nodes = slots, block_nodes
+        self._node_terms, self._account_terms, self._ticks = NodeTerms(), AccountTerms(), Ticks()
+        self._numbers: dict[str, int] = {}
+        self._free: list[int] = []
+        self._others: dict[str, NodeInputs] = {}
+        self._others_holds: Holds = {}
+
+    def write(self, inputs: NodeInputs) -> None:
+        """Take in all that is known of a node; it may be a new one."""
+        hold_seconds = inputs.publishing.growth_hold_seconds
+        if fits(inputs, self._slots):
+            block, at = self._place(inputs.node)
+            block.write(at, inputs, hold_seconds)
+            if self._others.pop(inputs.node, None) is not None:
+                block.adopt(at, self._taken(inputs.node))
+            return
+        if inputs.node in self._numbers:
+            block, at = self._place(inputs.node)
+            self._others_holds |= block.plain_holds(at, hold_seconds)
+            self._leave(inputs.node)
+        known = {row.key for row in inputs.rows}
+        gone = [key for key in self._others_holds if key[0].node == inputs.node and key[0] not in known]
+        for key in gone:
+            del self._others_holds[key]
+        self._others[inputs.node] = inputs
+
+    def remove(self, node: str) -> None:
+        """Forget a node."""
+        if self._others.pop(node, None) is not None:
+            self._taken(node)
+        if node in self._numbers:
+            self._leave(node)
+
+    def pending(self, cluster: str, pending: Pending | None) -> None:
+        """What a cluster has pending from now on, on all nodes."""
+        self._account_terms.pending(cluster, pending)
+        for node, inputs in self._others.items():
+            self._others[node] = replace(inputs, pending={**inputs.pending, cluster: pending})
+
+    def due(
+        self,
+        publishing: PublishingPolicy,
+        limits: PublishingPolicy,
+        now: float,
+        offer_lasts_seconds: Mapping[str, int | None],
+        run: Run = map,
+    ) -> FleetDue:
+        """Compute all nodes, and select the rows that are due by `limits`; the same as `due_rows`, node by node."""
+        self._ticks.number(now, now - SLOW * limits.growth_hold_seconds)
+        of_blocks = run(
+            lambda block: block.selected(block.sizes(publishing, now), limits, now, offer_lasts_seconds), self.blocks
+        )
+        others = []
+        for inputs in self._others.values():
+            ledger = node_ledger(replace(inputs, publishing=publishing, now=now))
+            others += due_rows(ledger, inputs.rows, self._others_holds, limits, now, offer_lasts_seconds)
+        return self._joined(list(of_blocks), others)
+
+    def changed(
+        self, inputs: NodeInputs, limits: PublishingPolicy, offer_lasts_seconds: Mapping[str, int | None]
+    ) -> tuple[NodeLedger, list[Due]]:
+        """Take in one node and compute it alone: its ledger, and what is due."""
+        self.write(inputs)
+        ledger = node_ledger(inputs)
+        if inputs.node in self._others:
+            return ledger, due_rows(ledger, inputs.rows, self._others_holds, limits, inputs.now, offer_lasts_seconds)
+        block, at = self._place(inputs.node)
+        holds = block.plain_holds(at, limits.growth_hold_seconds)
+        due = due_rows(ledger, inputs.rows, holds, limits, inputs.now, offer_lasts_seconds)
+        block.take_in(at, ledger, limits.growth_hold_seconds, inputs.now)
+        return ledger, due
+
+    def worded(
+        self,
+        due: FleetDue,
+        rows: Mapping[RowKey, Row],
+        limits: PublishingPolicy,
+        now: float,
+        offer_lasts_seconds: Mapping[str, int | None],
+    ) -> list[Due]:
+        """What is due in the form that is sent, the largest size first."""
+        found = list(due.others)
+        for key, sizes, why in zip(self._keys(due), due.sizes.tolist(), due.why.tolist(), strict=True):
+            decisions = [
+                DueResource(wanted=size, why=WHY[number], urgent=number == URGENT)
+                for size, number in zip(sizes, why, strict=True)
+            ]
+            of_row = row_due(rows[key], decisions, limits, now, offer_lasts_seconds.get(key.cluster))
+            found += [] if of_row is None else [of_row]
+        return sorted(found, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
+
+    def is_in_columns(self, node: str) -> bool:
+        """Whether a node lies in columns; the others are computed one by one."""
+        return node in self._numbers
+
+    def sizes(self, node: str) -> dict[RowKey, Resources]:
+        """The sizes that a node's rows should have, as computed last; of one that lies in columns."""
+        block, at = self._place(node)
+        return {
+            key: Resources(*(int(size) for size in block.rows.size[slot, :, at]))
+            for slot, key in enumerate(block.keys[at])
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the arrays take."""
+        return sum(block.nbytes for block in self.blocks)
+
+    def _joined(self, of_blocks: list[Selected], others: list[Due]) -> FleetDue:
+        firsts = [self.block_nodes * i for i in range(len(of_blocks))]
+        nodes = np.concatenate(
+            [np.zeros(0, np.int64), *(s.nodes + first for s, first in zip(of_blocks, firsts, strict=True))]
+        )
+        slots = np.concatenate([np.zeros(0, np.int64), *(s.slots for s in of_blocks)])
+        sizes = np.concatenate([np.zeros((0, 2), np.int64), *(s.sizes for s in of_blocks)])
+        why = np.concatenate([np.zeros((0, 2), np.int8), *(s.why for s in of_blocks)])
+        order = np.lexsort((slots, nodes, -sizes[:, 0], -sizes[:, 1]))
+        return FleetDue(nodes[order], slots[order], sizes[order], why[order], others)
+
+    def _keys(self, due: FleetDue) -> Iterator[RowKey]:
+        for node, slot in zip(due.nodes.tolist(), due.slots.tolist(), strict=True):
+            block, at = divmod(node, self.block_nodes)
+            yield self.blocks[block].keys[at][slot]
+
+    def _place(self, node: str) -> tuple[Block, int]:
+        """Where a node lies; a new one gets a place."""
+        if node not in self._numbers:
+            if not self._free:
+                first = len(self.blocks) * self.block_nodes
+                self._free = list(range(first + self.block_nodes - 1, first - 1, -1))
+                self.blocks.append(
+                    Block(self._slots, self.block_nodes, self._node_terms, self._account_terms, self._ticks)
+                )
+            self._numbers[node] = self._free.pop()
+        block, at = divmod(self._numbers[node], self.block_nodes)
+        return self.blocks[block], at
+
+    def _leave(self, node: str) -> None:
+        block, at = self._place(node)
+        block.clear(at)
+        self._free.append(self._numbers.pop(node))
+
+    def _taken(self, node: str) -> Holds:
+        """What is remembered of a node that is computed by itself; no longer here."""
+        own = [key for key in self._others_holds if key[0].node == node]
+        return {key: self._others_holds.pop(key) for key in own}

@@ -1,0 +1,98 @@
+"""`GrowthHold` of all rows and resources of a block: how much of a growth has held for long enough."""
+
+import numpy as np
+
+from fallow_core.ledger.fleet.arrays import Bools, Floats, Ints
+from fallow_core.ledger.fleet.columns import RESOURCES
+from fallow_core.ledger.fleet.history import History
+from fallow_core.ledger.fleet.ticks import Ticks
+from fallow_core.ledger.publishing import SLOW, GrowthHold
+from fallow_core.model.policy import PublishingPolicy
+
+
+class Holds:
+    """By slot, resource and node. `since` is NaN where nothing was watched yet."""
+
+    def __init__(self, slots: int, nodes: int, ticks: Ticks) -> None:
+        self._shape = (slots, RESOURCES, nodes)
+        self._since: Floats = np.full(self._shape, np.nan)
+        self._newest: Ints = np.zeros(self._shape, np.int64)
+        self._ticks = ticks
+        self._history = History(slots * RESOURCES * nodes, ticks)
+        self._horizon = -np.inf
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        return self._since.nbytes + self._newest.nbytes + self._history.nbytes
+
+    def push(self, newest: Ints, wanted: Ints, policy: PublishingPolicy, now: float) -> None:
+        """Bring all up to date with the newest sizes and the targets."""
+        np.copyto(self._since, now, where=np.isnan(self._since) | (newest > self._newest))
+        self._newest[...] = newest
+        self._horizon = max(self._horizon, now - SLOW * policy.growth_hold_seconds)
+        self._history.push(wanted.reshape(-1), now, self._horizon)
+
+    def held(self, asked: Bools, unit: Ints, behind: Bools, policy: PublishingPolicy, now: float) -> Ints:
+        """The sizes that rows may grow to, as far as time is concerned: the newest ones where it is not asked.
+
+        `behind`: which are far below their fair share; those do not have to hold for longer.
+        """
+        found = self._newest.copy()
+        flat = found.reshape(-1)
+        columns = np.flatnonzero(asked)
+        if columns.size:
+            newest = flat.take(columns)
+            least = self._least(columns, newest, now, policy.growth_hold_seconds)
+            little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
+            little |= least - newest <= unit.reshape(-1).take(columns)
+            slow = np.flatnonzero(little & ~behind.reshape(-1).take(columns))
+            if slow.size:
+                hold = SLOW * policy.growth_hold_seconds
+                least[slow] = self._least(columns.take(slow), newest.take(slow), now, hold)
+            flat[columns] = np.maximum(newest, least)
+        return found
+
+    def _least(self, columns: Ints, newest: Ints, now: float, seconds: float) -> Ints:
+        watched = np.flatnonzero(now - self._since.reshape(-1).take(columns) >= seconds)
+        found = newest.copy()
+        found[watched] = self._history.least(columns.take(watched), now - seconds)
+        return found
+
+    def plain(self, slot: int, resource: int, node: int, hold_seconds: float) -> GrowthHold | None:
+        """The same in the form for one row; `None` where nothing was watched yet."""
+        since = float(self._since[slot, resource, node])
+        if np.isnan(since):
+            return None
+        hold = GrowthHold(since=since, newest=int(self._newest[slot, resource, node]))
+        for tick, target in self._history.entries(self._column(slot, resource, node)):
+            hold.push(self._ticks.time(tick), hold.newest, target, hold_seconds)
+        return hold
+
+    def push_one(self, slot: int, resource: int, node: int, newest: int, wanted: int, now: float, since: float) -> None:
+        """Bring one row and resource up to date; targets from before `since` are forgotten."""
+        at, column = (slot, resource, node), self._column(slot, resource, node)
+        if np.isnan(self._since[at]) or newest > self._newest[at]:
+            self._since[at] = now
+        self._newest[at] = newest
+        kept = [
+            (tick, target)
+            for tick, target in self._history.entries(column)
+            if target < wanted and self._ticks.time(tick) >= since
+        ]
+        self._history.replace(column, [*kept, (self._ticks.number(now, self._horizon), wanted)])
+
+    def adopt(self, slot: int, resource: int, node: int, hold: GrowthHold) -> None:
+        """Take over the form for one row."""
+        self._since[slot, resource, node], self._newest[slot, resource, node] = hold.since, hold.newest
+        entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold._targets]  # noqa: SLF001
+        self._history.replace(self._column(slot, resource, node), entries)
+
+    def forget(self, slot: int, node: int) -> None:
+        """Nothing was watched of a slot."""
+        self._since[slot, :, node] = np.nan
+        for r in range(RESOURCES):
+            self._history.replace(self._column(slot, r, node), [])
+
+    def _column(self, slot: int, resource: int, node: int) -> int:
+        return (slot * RESOURCES + resource) * self._shape[2] + node

@@ -1,0 +1,132 @@
+"""Policies and what is pending, each kept once: a column holds its number, and one step of arithmetic looks it up."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from fallow_core.ledger.fleet.arrays import NONE, AnyArray, Ints
+from fallow_core.model.policy import AccountPolicy, NodePolicy, SwitchState
+from fallow_hookspecs import RESOURCE_NAMES, Pending, ResourceName, Resources
+
+ALL, NO_GROWTH, NOTHING = 0, 1, 2
+"""What a switch leaves to an account."""
+
+
+class AccountTerm(NamedTuple):
+    """What rows have in common: their cluster, its policy on the node, what it has pending, and its unit."""
+
+    cluster: str
+    policy: AccountPolicy
+    pending: Pending | None
+    unit: Resources
+
+
+class NodeTerms:
+    """The node policies in use. Arrays by resource and number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[NodePolicy, int] = {}
+        self._policies: list[NodePolicy] = []
+        self._table: dict[str, Ints] | None = None
+
+    def number(self, policy: NodePolicy) -> int:
+        """The number of a policy."""
+        if policy not in self._numbers:
+            self._numbers[policy] = len(self._policies)
+            self._policies.append(policy)
+            self._table = None
+        return self._numbers[policy]
+
+    @property
+    def table(self) -> dict[str, Ints]:
+        """The fields of all policies."""
+        if self._table is None:
+            names = (
+                "watermark_percent",
+                "reserved",
+                "reserved_percent",
+                "reserved_per_daemon",
+                "cap_percent",
+                "overcommit_percent",
+            )
+            self._table = {
+                field: np.array([[getattr(p.of(r), field) for p in self._policies] for r in RESOURCE_NAMES], np.int64)
+                for field in names
+            }
+        return self._table
+
+
+class AccountTerms:
+    """The account terms in use; number 0 is that of slots without a row, which want nothing and get nothing."""
+
+    def __init__(self) -> None:
+        nobody = AccountTerm(
+            "", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Pending(total=Resources(0, 0)), Resources(1, 1)
+        )
+        self._terms = [nobody]
+        self._numbers = {nobody: 0}
+        self._table: AccountTable | None = None
+
+    def number(self, term: AccountTerm) -> int:
+        """The number of a term."""
+        if term not in self._numbers:
+            self._numbers[term] = len(self._terms)
+            self._terms.append(term)
+            self._table = None
+        return self._numbers[term]
+
+    def pending(self, cluster: str, pending: Pending | None) -> None:
+        """What is pending of a cluster from now on, on all nodes."""
+        self._terms = [term._replace(pending=pending) if term.cluster == cluster else term for term in self._terms]
+        self._numbers = {term: number for number, term in enumerate(self._terms)}
+        self._table = None
+
+    @property
+    def table(self) -> "AccountTable":
+        """The fields of all terms."""
+        if self._table is None:
+            self._table = AccountTable(self._terms)
+        return self._table
+
+
+class AccountTable:
+    """Account terms as arrays, by number, and by resource where there are two. `NONE`: no limit; −1: not known.
+
+    `switch`: `ALL`, `NO_GROWTH` or `NOTHING`.
+    """
+
+    def __init__(self, terms: list[AccountTerm]) -> None:
+        self.clusters = [term.cluster for term in terms]
+        self.weight = np.array([term.policy.weight for term in terms], np.int64)
+        self.switch = np.array([_switch(term.policy.switch) for term in terms], np.int8)
+        self.unit = _by_resource(terms, lambda term, r: term.unit.amount(r))
+        self.limit_percent = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).percent, -1))
+        self.limit_amount = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).amount, NONE))
+        self.limit_amount[self.limit_percent >= 0] = NONE
+        self.pending = _by_resource(terms, lambda term, r: -1 if term.pending is None else term.pending.total.amount(r))
+        self.largest = _by_resource(
+            terms,
+            lambda term, r: (
+                0 if term.pending is None or term.pending.largest is None else term.pending.largest.amount(r)
+            ),
+        )
+
+    def lasts_seconds(self, of_clusters: Mapping[str, int | None]) -> AnyArray:
+        """For how long offers last, by number; NaN where for ever."""
+        lasts = [of_clusters.get(cluster) for cluster in self.clusters]
+        return np.array([np.nan if seconds is None else seconds for seconds in lasts])
+
+
+def _switch(switch: SwitchState) -> int:
+    if switch is SwitchState.LEND:
+        return ALL
+    return NOTHING if switch in (SwitchState.DRAIN, SwitchState.STOP) else NO_GROWTH
+
+
+def _by_resource(terms: list[AccountTerm], amount: Callable[[AccountTerm, ResourceName], int]) -> Ints:
+    return np.array([[amount(term, name) for term in terms] for name in RESOURCE_NAMES], np.int64)
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
