@@ -127,7 +127,7 @@ def test_nothing_changed_is_nothing_to_put_back(settings: Config, framework: Fra
 def test_a_framework_that_is_away_is_a_restore_that_is_not_done(
     settings: Config, host: FakeHost, framework: Framework, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(restore, "LONGEST_SECONDS", 0.2)
+    monkeypatch.setattr(restore, "LONGEST_SECONDS", 1.0)
     lend(settings, host, framework)
     framework.reports_fail = ConnectionError("refused")
     answer = restore.restore(settings, "ada")

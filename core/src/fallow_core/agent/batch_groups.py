@@ -86,7 +86,8 @@ class BatchGroups:
         if placement is None:
             self.without[key] = "its plugin has not said yet whether it may be moved"
             return None
-        own = next((own for own in placement.cgroups if own and f"{place}/".startswith(f"{own}/")), None)
+        said = (own.strip("/") for own in placement.cgroups)
+        own = next((own for own in said if own and f"{place}/".startswith(f"{own}/")), None)
         if own is not None:
             return BatchGroup(path=own.rpartition("/")[0] or own)
         if placement.movable:

@@ -20,6 +20,7 @@ from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.controller.taking_back import Seen
 from fallow_core.log import event
+from fallow_core.model.listed import Listed
 from fallow_core.model.policy import ExitMode, PublishingMode
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.addresses import host_addresses
@@ -114,10 +115,11 @@ class Standalone:
         self.files = reloading.Files(self.config, self._load_plugin, self.clock, self.inbox.wake)
 
     def step(self) -> None:
-        """One round of the loop: sample, tick, then serve and wait until the next sample is due."""
+        """One round of the loop: sample, tick, squeeze, then serve and wait until the next sample is due."""
         next_at = self.clock() + self.config.sample_interval_seconds
         self._take_sample()
         self._tick()
+        self.squeezing.step(self, self._lists(), not self.builds.building)
         while not self._stopping and self.inbox.serve(max(0.0, next_at - self.clock())):
             self._tick()
             if self.clock() >= next_at:
@@ -141,7 +143,7 @@ class Standalone:
         for cluster, instance in self.builds.step(self.controller.may_succeed):
             self.controller.add(Cluster(instance, cluster.account, self.config.publishing))
         name, clusters, now = self.node.name, self.controller.clusters, self.clock()
-        lists = {cluster.name: cluster.lists[name] for cluster in clusters.values() if name in cluster.lists}
+        lists = self._lists()
         applications = {cluster.name: cluster.applications for cluster in clusters.values()}
         requested = self.agent.look(self.sampler.batch, lists, applications)
         seen = Seen(tasks=self.agent.tasks, requested=requested, unsure=self._unsure(now))
@@ -150,7 +152,6 @@ class Standalone:
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
         may_pay = self.controller.taking_back.may_pay(now)
         stopped = self.controller.stopped(name)
-        self.squeezing.step(self, lists, not self.builds.building)
         self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
 
     def _starts(self, now: float) -> bool:
@@ -159,6 +160,11 @@ class Standalone:
         """
         unlisted = any(self.node.name not in cluster.lists for cluster in self._listing())
         return unlisted and now - self.started_at < STARTING_SECONDS
+
+    def _lists(self) -> dict[str, Listed]:
+        """What each cluster's plugin listed on this host, by cluster."""
+        clusters, name = self.controller.clusters.values(), self.node.name
+        return {cluster.name: cluster.lists[name] for cluster in clusters if name in cluster.lists}
 
     def _listing(self) -> list[Cluster]:
         """The clusters whose plugin lists tasks."""
