@@ -2,6 +2,10 @@
 
 The scheduler knows the largest memory and the most vcores that any node has. When it changes a node that has as much
 of either, it walks all nodes for the new maximum. `walks` counts how often that happens.
+
+It also keeps its nodes in lists, takes a changed one out and appends it. To find it, it searches the list from its
+beginning: nodes that come in the order of the last time are found at once, and in the reverse order only at the end.
+The nodes of one call are in an order of the ResourceManager's own, always the same, whatever the order of the request.
 """
 
 from collections import Counter
@@ -26,13 +30,17 @@ Portions = Sequence[Sizes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """Sizes before and after, and how they are sent: each portion a call; `waits` until each is in force."""
+    """Sizes before and after, and how they are sent: each portion a call.
+
+    `waits` until each is in force. `again`: the sizes before were sent in the same way, not in one call.
+    """
 
     name: str
     before: Sizes
     after: Sizes
     portions: Callable[[Sizes, Sizes], Portions]
     waits: bool = False
+    again: bool = False
 
 
 def walks(before: Sizes, after: Iterable[tuple[str, Size]]) -> int:
@@ -100,7 +108,7 @@ def trials(ids: Sequence[str], rng: Random) -> list[Trial]:
     few_grow = {n: Size(s.memory_mb // 2, s.vcores // 2) for n, s in mixed.items()} | {
         n: Size(EQUAL.memory_mb + 500, EQUAL.vcores + 1) for n in rng.sample(ids, max(1, len(ids) // 500))
     }
-    portion = max(1, len(ids) // 10)
+    portion, backwards = max(1, len(ids) // 100), dict(reversed([*other.items()]))
     return [
         Trial(name="all equal, all shrink", before=all_full, after=mixed, portions=one),
         Trial(name="the same beside one larger node", before=one_larger, after=but_the_larger, portions=one),
@@ -117,9 +125,12 @@ def trials(ids: Sequence[str], rng: Random) -> list[Trial]:
         ),
         Trial(name="all differ", before=mixed, after=other, portions=one),
         Trial(name="  2 calls, growth first", before=mixed, after=other, portions=split(grows)),
-        Trial(name="  10 calls", before=mixed, after=other, portions=of(portion)),
-        Trial(name="  100 calls", before=mixed, after=other, portions=of(max(1, portion // 10))),
-        Trial(name="  10 calls, waits for each", before=mixed, after=other, portions=of(portion), waits=True),
+        Trial(name="  100 calls", before=mixed, after=other, portions=of(portion)),
+        Trial(name="  100 calls, waits for each", before=mixed, after=other, portions=of(portion), waits=True),
+        Trial(
+            name="  100 calls, the same order as before", before=mixed, after=other, portions=of(portion), again=True
+        ),
+        Trial(name="  100 calls, in reverse order", before=mixed, after=backwards, portions=of(portion), again=True),
     ]
 
 
@@ -141,7 +152,9 @@ def run(fleet: Fleet, count: int) -> None:
 
 def _try(fleet: Fleet, plugin: YarnInstance, trial: Trial, idle_share: float) -> tuple[Cost, int]:
     """The cost, and the largest number of events that were seen waiting for the scheduler."""
-    sending.cost(fleet, 0, sending.by_plugin(plugin, trial.before), sending.total_of(trial.before))
+    for sizes in trial.portions(trial.before, trial.before) if trial.again else [trial.before]:
+        sending.by_plugin(plugin, sizes)()
+    fleet.wait_until_right(sending.total_of(trial.before))
     portions = trial.portions(trial.before, trial.after)
     calls = [sending.by_plugin(plugin, portion) for portion in portions]
 

@@ -16,7 +16,7 @@ from fallow_yarn.rm.size import Size
 
 HOURS = (3, 9, 15, 21)
 SHIFT_SECONDS = 1800
-FEW, MANY = 3, 40  # rounds at each hour, of those that change nearly all nodes and of the others
+FEW, MANY = 2, 20  # rounds at each hour, of those that change nearly all nodes and of the others
 
 Send = Callable[[Sizes], None]
 
