@@ -74,7 +74,7 @@ def test_two_clusters_share_by_weight_and_one_that_is_gone_for_a_while_keeps_wha
     clusters: Clusters, fallow: Fallow
 ) -> None:
     for name, cluster in clusters.items():
-        wait_for(lambda name=name: fallow.cluster(f"yarn/{name}").get("rows"), 60, name)  # type: ignore[misc]
+        wait_for(lambda name=name: bool(fallow.cluster(f"yarn/{name}").get("rows")), 60, name)  # type: ignore[misc]
         wait_for(lambda cluster=cluster: memory_mb(cluster) < LENT_MB, SECONDS, f"an offer to {name}")  # type: ignore[misc]
     wanted = 2 * LENT_MB // CONTAINER_MB
     apps = {name: cluster.submit(wanted, CONTAINER_MB, 1, "exec sleep 3600") for name, cluster in clusters.items()}
