@@ -34,8 +34,8 @@ def product_quotient(a: Ints, b: Ints, c: Ints) -> Ints:
     """
     found = (a.astype(np.float64) * b.astype(np.float64) / c.astype(np.float64)).astype(np.int64)
     left = a * b - found * c
-    found -= left < 0
-    found += left >= c
+    found += left >> 63
+    found -= (c - 1 - left) >> 63
     return found
 
 

@@ -10,7 +10,7 @@ from fallow_core.ledger.fleet.arrays import Ints
 from fallow_core.ledger.fleet.stacks import Stacks
 from fallow_core.ledger.fleet.ticks import Ticks
 
-NEAR, FAR = 8, 24
+NEAR, FAR = 12, 24
 """How many entries have room in the table of all, and in that of the deep ones before that grows."""
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import Bools, Ints, in_units
+from fallow_core.ledger.fleet.arrays import Bools, Ints, in_units, quotient
 
 
 def levels(total: Ints, weight: Ints, lower: Ints, upper: Ints) -> Ints:
@@ -11,52 +11,61 @@ def levels(total: Ints, weight: Ints, lower: Ints, upper: Ints) -> Ints:
     Problems where all lower or all upper bounds hold are done at once. In the others shares that break a bound are
     fixed at it, those on the side that breaks the bounds more first; what then is left per weight is the level.
     """
-    most = np.maximum(np.minimum(upper, total), lower)
+    most = np.minimum(upper, total)
+    np.maximum(most, lower, out=most)
     fits = most.sum(0) <= total
-    found = np.where(fits, most, lower)
-    rest = np.flatnonzero(~fits & (lower.sum(0) < total))
+    full = lower.sum(0) >= total
+    if full.any():
+        np.copyto(most, lower, where=full & ~fits)
+    rest = np.flatnonzero(~(fits | full))
+    if rest.size == total.size:
+        return _solved(total, weight, lower, most)
     if rest.size:
-        found[:, rest] = _solved(total.take(rest), weight.take(rest, 1), lower.take(rest, 1), most.take(rest, 1))
-    return found
+        most[:, rest] = _solved(total.take(rest), weight.take(rest, 1), lower.take(rest, 1), most.take(rest, 1))
+    return most
 
 
 def _solved(total: Ints, weight: Ints, lower: Ints, upper: Ints) -> Ints:
-    """The same where bounds of both sides leave room. Amounts are taken × the sum of the weights."""
-    weights = weight.sum(0)
-    wanted = total * weight
-    within = np.minimum(np.maximum(wanted, lower * weights), upper * weights)
-    excess = within.sum(0) - total * weights
-    found = _rounded(within, weights)
-    open_ = np.flatnonzero(excess)
-    if open_.size:
-        found[:, open_] = _with_fixed(
-            total.take(open_),
-            weight.take(open_, 1),
-            lower.take(open_, 1),
-            upper.take(open_, 1),
-            (within - wanted).take(open_, 1),
-            excess.take(open_),
-        )
-    return found
+    """The same where bounds of both sides leave room.
 
-
-def _with_fixed(total: Ints, weight: Ints, lower: Ints, upper: Ints, broken: Ints, excess: Ints) -> Ints:
-    """One step nearer: what breaks a bound on the side of the excess is fixed there."""
-    fixed = broken * np.sign(excess) > 0
-    free = ~fixed
-    bound = np.where(excess > 0, lower, upper) * fixed
-    found = _solved(total - bound.sum(0), weight * free, lower * free, upper * free)
-    found += bound
+    Amounts are taken × the sum of the weights. `left` is what is not fixed yet, `free` the weights of the others.
+    """
+    free, low, high, left = weight, lower, upper, total
+    at, levels_, weights = np.arange(total.size), total.copy(), np.ones_like(total)
+    while True:
+        sum_ = free.sum(0)
+        wanted = left * free
+        broken = low * sum_
+        np.maximum(broken, wanted, out=broken)
+        np.minimum(broken, high * sum_, out=broken)
+        broken -= wanted
+        excess = broken.sum(0)
+        levels_[at], weights[at] = left, sum_
+        open_ = np.flatnonzero(excess)
+        if not open_.size:
+            break
+        if open_.size < 0.7 * excess.size:
+            at, left, excess = at.take(open_), left.take(open_), excess.take(open_)
+            free, low, high, broken = (a.take(open_, 1) for a in (free, low, high, broken))
+        broken *= np.sign(excess)
+        keep = (broken <= 0).astype(np.int64)
+        bound = np.where(excess > 0, low, high)
+        bound *= 1 - keep
+        left = left - bound.sum(0)
+        free, low, high = free * keep, low * keep, high * keep
+    found = _rounded(levels_ * weight, weights)
+    np.maximum(found, lower, out=found)
+    np.minimum(found, upper, out=found)
     return found
 
 
 def _rounded(a: Ints, b: Ints) -> Ints:
-    """a / b rounded down, of any size: the float may be off by one."""
-    found = (a.astype(np.float64) / b.astype(np.float64)).astype(np.int64)
-    left = found * b
-    np.subtract(a, left, out=left)
-    found -= left < 0
-    found += left >= b
+    """a / b rounded down: for a from 2⁵³ the float may be off by one."""
+    found = quotient(a, b)
+    if a.size and a.max() >= 1 << 53:
+        left = a - found * b
+        found += left >> 63
+        found -= (b - 1 - left) >> 63
     return found
 
 

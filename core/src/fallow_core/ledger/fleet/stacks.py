@@ -86,7 +86,7 @@ class Stacks:
 
     def least(self, columns: Ints, ticks: Ticks, since: float) -> Ints:
         """The smallest target of some columns since then."""
-        found = self.targets[0].take(columns)
+        found: Ints = self.targets[0].take(columns)
         going, count = np.arange(columns.size), self.count.take(columns)
         for k in range(self.depth - 1):
             old = ticks.times(self.ticks[k].take(columns.take(going))) < since

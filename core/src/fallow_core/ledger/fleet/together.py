@@ -33,6 +33,15 @@ class Claims:
         flat = (a.reshape(shape[0], -1) for a in (self.weight, self.floor, np.minimum(demand, self.limit)))
         return levels(self.batch.reshape(-1), *flat).reshape(shape)
 
+    def fair_again(self, demand: Ints, fair: Ints, problems: Ints) -> None:
+        """The same for some resources and nodes, by number, in place."""
+        slots = len(demand)
+        weight, floor, limit, some = (
+            a.reshape(slots, -1).take(problems, 1) for a in (self.weight, self.floor, self.limit, demand)
+        )
+        found = levels(self.batch.reshape(-1).take(problems), weight, floor, np.minimum(some, limit))
+        fair.reshape(slots, -1)[:, problems] = found
+
 
 def cut(claims: Claims) -> tuple[Ints, Ints]:
     """The demands, cut to what accounts can use, and the fair shares with them.
@@ -47,11 +56,13 @@ def cut(claims: Claims) -> tuple[Ints, Ints]:
             demand = usable
         else:
             demand[..., nodes] = usable
-        changed = np.flatnonzero(matters.any((0, 1)))
+        again = matters.any(0)
+        changed = np.flatnonzero(again.any(0))
         if not changed.size:
             break
         nodes, of, some_demand = nodes.take(changed), of.of(changed), usable.take(changed, -1)
-        some_fair = of.fair(some_demand)
+        some_fair = some_fair.take(changed, -1)
+        of.fair_again(some_demand, some_fair, np.flatnonzero(again.take(changed, -1)))
         fair[..., nodes] = some_fair
     return demand, fair
 
@@ -61,15 +72,17 @@ def _usable(of: Claims, demand: Ints, fair: Ints) -> Ints:
     enough = (demand != NONE) & (demand != of.wants) & (fair >= demand)
     counts: Bools = ~enough & (of.next_up > 0)
     more = np.maximum(fair - of.allocated, 0)
-    sign = product_sign(more[:, 0], of.next_up[:, 1], more[:, 1], of.next_up[:, 0])
-    found = of.wants.copy()
-    for first, second, less in ((0, 1, sign < 0), (1, 0, sign > 0)):
-        cuts = counts[:, first] & (less | ~counts[:, second])
-        slots, nodes = np.nonzero(cuts)
-        least, of_first = more[slots, first, nodes], of.next_up[slots, first, nodes]
-        whole = of.next_up[slots, second, nodes]
-        usable = _part(whole, least, of_first) + of.allocated[slots, second, nodes] + of.spare[slots, second, nodes]
-        found[slots, second, nodes] = np.minimum(found[slots, second, nodes], usable)
+    (cpu, memory), (next_cpu, next_memory) = (more[:, 0], more[:, 1]), (of.next_up[:, 0], of.next_up[:, 1])
+    sign = product_sign(cpu, next_memory, memory, next_cpu)
+    by_cpu = counts[:, 0] & ((sign < 0) | ~counts[:, 1])
+    by_memory = counts[:, 1] & ((sign > 0) | ~counts[:, 0])
+    whole = np.where(by_cpu, next_memory, next_cpu)
+    of_first = np.maximum(np.where(by_cpu, next_cpu, next_memory), 1)
+    usable = _part(whole, np.where(by_cpu, cpu, memory), of_first)
+    found: Ints = of.allocated + of.spare
+    found[:, 1] += np.where(by_cpu, usable, NONE)
+    found[:, 0] += np.where(by_memory, usable, NONE)
+    np.minimum(found, of.wants, out=found)
     return found
 
 
