@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from core.tests.fake_agent import messages
 from core.tests.fake_cgroups import FakeCgroups
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -356,5 +356,7 @@ class AnyHistory(RuleBasedStateMachine):
 def test_in_any_history_no_step_is_refused_and_everything_goes_back(tmp_path_factory: pytest.TempPathFactory) -> None:
     AnyHistory.folders = tmp_path_factory
     case = AnyHistory.TestCase
-    case.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+    case.settings = settings(
+        max_examples=40, stateful_step_count=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     case().runTest()

@@ -37,7 +37,7 @@ def until(test: Callable[[], object], what: str, seconds: float = 60) -> None:
 class Stage:
     """As long as it is open, `home` is the group of the NodeManager and its containers.
 
-    CPU in use is that of this process and all that runs below it, and the online load has the largest weight there is,
+    `qos` counts from Fallow's next start. CPU in use is that of this process and all that runs below it, and the online load has the largest weight there is,
     so that nothing else on this host plays a part.
     """
 
@@ -52,7 +52,7 @@ class Stage:
         self.load: OnlineLoad
         self.yarn: EmbeddedYarn
         self.fallow: subprocess.Popen[bytes] | None = None
-        self._qos = qos
+        self.qos = qos
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -69,7 +69,6 @@ class Stage:
             self.yarn = EmbeddedYarn(self.folder / "yarn", Settings(vcores=4 * CPUS))
             self._stack.enter_context(self.yarn)
             self.hierarchy.move(self.yarn.nodes["nm1"].pid, self.home)
-            self._configure()
             self._stack.callback(lambda: self.end(signal.SIGKILL))
             self._stack = self._stack.pop_all()
         return self
@@ -92,6 +91,7 @@ class Stage:
     def start(self, *, whole_host: bool = False) -> None:
         """Start Fallow, and return when it answers. With `whole_host` all on this host counts, as it does for users."""
         own = [sys.executable, "-m", host.__name__, str(self.folder), str(os.getpid())]
+        self._configure()
         program = [COMMAND, "run", "-c", str(self.folder)] if whole_host else own
         with self.log.open("ab") as log:
             self.fallow = subprocess.Popen(program, stdout=log, stderr=log, start_new_session=True)
@@ -160,7 +160,7 @@ class Stage:
             "sampleInterval": "500ms",
             "capacity": {"cpu": {"watermark": "95%"}, "memory": {"watermark": "95%"}},
             "publishing": {"interval": "1s", "reportInterval": "1s"},
-            "qos": {"cpuEvict": {"mode": "off"}, "memoryEvict": {"mode": "off"}, **self._qos},
+            "qos": {"cpuEvict": {"mode": "off"}, "memoryEvict": {"mode": "off"}, **self.qos},
         }
         rm = self.yarn.rm
         addresses = {"host": "127.0.0.1", "client": rm.client_address, "admin": rm.admin_address, "web": rm.web_address}
@@ -171,7 +171,7 @@ class Stage:
             "plugin": "yarn",
             "spec": {"resourceManager": addresses, "user": "tester", "vcoreMilli": 500},
         }
-        (self.folder / "clusters.d").mkdir()
+        (self.folder / "clusters.d").mkdir(exist_ok=True)
         (self.folder / "fallow.yaml").write_text(json.dumps(core))
         (self.folder / "clusters.d" / "e2e.yaml").write_text(json.dumps(cluster))
 

@@ -52,14 +52,20 @@ def test_hogs_are_squeezed_when_the_online_load_rises_and_all_is_put_back_after_
         stage.load.percent = 0
         until(lambda: (stage.quota_cores() or 0) > 0.8 * CPUS, "the limit to grow again")
         stage.end(signal.SIGKILL)
-        assert stage.quota_cores() is not None  # it is held
+        held = stage.quota_cores()
+        stage.start()  # it takes over what it finds
+        assert (held is not None, stage.quota_cores() is not None) == (True, True)
+        until(lambda: stage.squeeze()["groups"], "its tasks")
+        stage.end(signal.SIGKILL)
         stage.restore()
         after = stage.knobs()
         assert {key: after[key] for key in before} == before
         assert after.keys() - before.keys() == set()
 
 
-def test_observing_says_what_enforcing_would_do_and_changes_nothing(hierarchy: Hierarchy, tmp_path: Path) -> None:
+def test_observing_changes_nothing_and_an_orderly_stop_leaves_nothing_if_it_is_to_release(
+    hierarchy: Hierarchy, tmp_path: Path
+) -> None:
     with Stage(hierarchy, tmp_path) as stage:
         stage.hogs(CPUS)
         before = stage.knobs()
@@ -68,5 +74,11 @@ def test_observing_says_what_enforcing_would_do_and_changes_nothing(hierarchy: H
         (group,) = stage.squeeze()["groups"]
         assert (group["group"], group["enforced"], group["in_force_milli"]) == (f"/{stage.own}", False, None)
         assert group["to_move"] >= CPUS
+        assert stage.end(signal.SIGTERM) == 0
+        assert stage.knobs() == before
+
+        stage.qos = {**ENFORCE, "onExit": "release"}
+        stage.start(whole_host=True)
+        until(lambda: stage.quota_cores() is not None, "a limit in force")
         assert stage.end(signal.SIGTERM) == 0
         assert stage.knobs() == before
