@@ -264,6 +264,35 @@ def test_processes_are_taken_in_and_go_back_with_all_that_they_started(fake: Fak
     assert fake.knobs() == before
 
 
+def test_a_process_that_may_not_be_moved_keeps_no_other_one_from_it(
+    fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.add("nm", 20, 21, 22)
+    acting = knobs(fake, tmp_path)
+    move = fake._move
+
+    def but_21(pid: int, group: str) -> None:
+        if pid == 21:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        move(pid, group)
+
+    monkeypatch.setattr(fake, "_move", but_21)
+    acting.take_in("nm/own", "nm", ETL, [20, 21, 22])
+    assert fake.groups["nm/own"].pids == [20, 22]
+    assert acting.problems == {"nm/own": "process 21 cannot be moved to /nm/own: Invalid argument"}
+
+
+def test_a_group_below_that_was_made_anew_keeps_its_limit(tmp_path: Path) -> None:
+    fake = FakeCgroups(1)
+    fake.add("yarn/c1", quota=200_000)
+    acting = knobs(fake, tmp_path)
+    acting.apply("yarn", wanted(0.5))
+    fake.vanish("yarn/c1")
+    fake.add("yarn/c1", quota=30_000)
+    acting.release("yarn")
+    assert (quota(fake, "yarn"), quota(fake, "yarn/c1"), acting.kept) == (None, 30_000, {})
+
+
 def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(fake: FakeCgroups, tmp_path: Path) -> None:
     before = fake.knobs()
     acting = knobs(fake, tmp_path)

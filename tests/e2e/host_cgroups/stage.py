@@ -37,8 +37,8 @@ def until(test: Callable[[], object], what: str, seconds: float = 60) -> None:
 class Stage:
     """As long as it is open, `home` is the group of the NodeManager and its containers.
 
-    `qos` counts from Fallow's next start. CPU in use is that of this process and all that runs below it, and the online load has the largest weight there is,
-    so that nothing else on this host plays a part.
+    `qos` counts from Fallow's next start. CPU in use is that of this process and all that runs below it, and the online
+    load has the largest weight there is, so that nothing else on this host plays a part.
     """
 
     def __init__(self, hierarchy: Hierarchy, folder: Path, **qos: object) -> None:

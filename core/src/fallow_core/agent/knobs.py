@@ -5,7 +5,6 @@ one that grows the group itself (v1 refuses a group more than the group above it
 seen with the next call, since every file is read anew each time.
 """
 
-import contextlib
 import errno
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -87,8 +86,7 @@ class Knobs:
                 raise
             if self.kept[group].identity is None:
                 self._keep({**self.kept, group: replace(self.kept[group], identity=hierarchy.identity(group))})
-            for pid in pids:
-                self._move(pid, group)
+            self._move(pids, group)
 
         self._tried(group, take_in)
 
@@ -150,16 +148,15 @@ class Knobs:
         if group not in self.kept:
             return
         inside = [below for below in self.kept if below == group or below.startswith(f"{group}/")]
-        changes = [self._change(one, knob, None) for one in inside for knob in self.kept[one].originals]
+        there = [one for one in inside if self._is_there(one, self.kept[one])]
+        changes = [self._change(one, knob, None) for one in there for knob in self.kept[one].originals]
         for change in in_safe_order(change for change in changes if change is not None):
             self._write(change)
-        for one in sorted(inside, key=lambda one: one.count("/"), reverse=True):
+        for one in sorted(there, key=lambda one: one.count("/"), reverse=True):
             home = self.kept[one].home
-            if home is not None and self._hierarchy.identity(one) is not None:
+            if home is not None:
                 self._empty(one, home)
                 self._hierarchy.remove(one)
-        for one in inside:
-            self._written = {key: text for key, text in self._written.items() if key[0] != one}
         self._keep({name: value for name, value in self.kept.items() if name not in inside})
 
     def _empty(self, group: str, home: str) -> None:
@@ -168,12 +165,20 @@ class Knobs:
             pids = self._hierarchy.processes(group)
             if not pids:
                 return
-            for pid in pids:
-                self._move(pid, home)
+            self._move(pids, home)
 
-    def _move(self, pid: int, group: str) -> None:
-        with contextlib.suppress(ProcessLookupError):  # it has ended
-            self._hierarchy.move(pid, group)
+    def _move(self, pids: Iterable[int], group: str) -> None:
+        """One that may not be moved keeps no other one from it."""
+        refused = ""
+        for pid in pids:
+            try:
+                self._hierarchy.move(pid, group)
+            except ProcessLookupError:
+                pass  # it has ended
+            except OSError as error:
+                refused = f"process {pid} cannot be moved to /{group}: {error.strerror}"
+        if refused:
+            raise CgroupError(refused)
 
     def _change(self, group: str, knob: Knob, text: str | None) -> Change | None:
         """What has to be written so that a knob has a text, or what it had at first; nothing if it has it already."""
@@ -271,7 +276,6 @@ class Knobs:
         kept = self.kept.get(group)
         if kept is not None and not self._is_there(group, kept):
             self._keep({name: value for name, value in self.kept.items() if name != group})
-            self._written = {key: text for key, text in self._written.items() if key[0] != group}
 
     def _is_there(self, group: str, kept: Kept) -> bool:
         identity = self._hierarchy.identity(group)
@@ -280,6 +284,7 @@ class Knobs:
     def _keep(self, kept: Mapping[str, Kept]) -> None:
         self._file.save(kept)
         self.kept = dict(kept)
+        self._written = {key: text for key, text in self._written.items() if key[0] in kept}
 
 
 _NOTHING = Kept(identity=None, clusters=frozenset())

@@ -134,7 +134,7 @@ class Squeeze:
                 continue
             alive = [process.pid for process in group.to_move if self._is_alive(process)]
             self.knobs.take_in(path, group.home, group.clusters, alive)
-            if path in self.knobs.problems:
+            if path not in self.knobs.kept:
                 self._failed_at[path] = now
 
     def _apply(self, path: str, group: BatchGroup) -> None:
