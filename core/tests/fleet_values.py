@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
 
-from fallow_core.ledger.entries import NodeInputs
+from fallow_core.ledger.entries import NodeInputs, NodeLedger
 from fallow_core.ledger.fleet.fleet import Fleet
+from fallow_core.ledger.fleet.sizes import Sizes
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, Sent
@@ -178,6 +179,7 @@ class Compared:
 
     def check_all(self, policy: PublishingPolicy, now: float) -> int:
         """Compute all nodes at a time both ways; how many rows are due."""
+        computed = [block.sizes(policy, now) for block in self.fleet.blocks]
         found = self.fleet.due(policy, policy, now, LASTS)
         rows = {row.key: row for inputs in self.inputs.values() for row in inputs.rows}
         due: list[Due] = []
@@ -186,12 +188,25 @@ class Compared:
             ledger = node_ledger(current)
             due += due_rows(ledger, inputs.rows, self.holds, policy, now, LASTS)
             if self.fleet.is_in_columns(node):
-                sides = zip(ledger.cpu.rows, ledger.memory.rows, strict=True)
-                sizes = {cpu.key: Resources(cpu.size, memory.size) for cpu, memory in sides}
-                assert self.fleet.sizes(node) == sizes
+                block, at = self.fleet.place(node)
+                self._check_node(ledger, computed[self.fleet.blocks.index(block)], at)
         due.sort(key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
         assert self.fleet.worded(found, rows, policy, now, LASTS) == due
         return len(due)
+
+    @staticmethod
+    def _check_node(ledger: NodeLedger, computed: Sizes, at: int) -> None:
+        for r, name in enumerate(RESOURCE_NAMES):
+            found = ledger.of(name)
+            accounts = {account.cluster: account for account in found.accounts}
+            for slot, row in enumerate(found.rows):
+                account = accounts[row.key.cluster]
+                assert (row.target, row.size) == (computed.target[slot, r, at], computed.size[slot, r, at])
+                assert account.fair == computed.fair[slot, r, at]
+            drains = any(account.drains_for_others for account in found.accounts)
+            assert (found.overcommitted, drains) == (computed.overcommitted[r, at], computed.drains[r, at])
+            if found.capacity is not None:
+                assert found.capacity.batch == computed.batch[r, at]
 
     def check_one(self, inputs: NodeInputs) -> None:
         """Compute one node that changed both ways."""

@@ -1,4 +1,4 @@
-"""The ledger of many nodes at once: how long it takes, whether that is linear, how much memory, and one by one beside it.
+"""The ledger of many nodes at once: how long it takes, whether that is linear, how much memory, against one by one.
 
 Four accounts a node. In each round all nodes have new readings, tasks begin and end, and frameworks took what was due
 the round before. Timed: capacity, sharing, sizes, and the rows that are due, of all nodes; blocks of nodes are computed

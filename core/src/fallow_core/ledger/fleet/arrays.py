@@ -13,8 +13,10 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 NONE = 1 << 60
 """No bound."""
 LARGEST = 1 << 44
-"""The largest amount of one node that these functions take: 16 TiB. Others are computed one by one."""
-LARGEST_PENDING = 1 << 50
+"""The largest amount of a node that these functions take: 16 TiB. Others are computed one by one."""
+LARGEST_CPU = 1 << 28
+"""The same in milli-cores; so sizes fit 32 bits."""
+LARGEST_PENDING = 1 << 56
 HEAVIEST = 1 << 10
 """The largest weight of an account; so sums of amounts × weights fit 64 bits."""
 

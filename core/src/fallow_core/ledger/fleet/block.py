@@ -50,9 +50,7 @@ class Block:
 
     def sizes(self, publishing: PublishingPolicy, now: float) -> Sizes:
         """Compute the ledgers of all nodes."""
-        found = sizes(self.nodes, self.rows, self._node_terms, self._account_terms.table, publishing, now)
-        self.rows.size[...] = found.size
-        return found
+        return sizes(self.nodes, self.rows, self._node_terms, self._account_terms.table, publishing, now)
 
     def selected(
         self, found: Sizes, policy: PublishingPolicy, now: float, offer_lasts_seconds: Mapping[str, int | None]
@@ -71,10 +69,9 @@ class Block:
         return found
 
     def take_in(self, at: int, ledger: NodeLedger, hold_seconds: float, now: float) -> None:
-        """What was computed of one node since: its sizes, and the growth to remember."""
+        """Remember of the growth of a node what was computed of it alone."""
         for r, name in enumerate(RESOURCE_NAMES):
             for slot, entry in enumerate(ledger.of(name).rows):
-                self.rows.size[slot, r, at] = entry.size
                 self.holds.push_one(slot, r, at, entry.newest, entry.wanted, now, now - SLOW * hold_seconds)
 
     def _move(self, at: int, keys: tuple[RowKey, ...], hold_seconds: float) -> None:

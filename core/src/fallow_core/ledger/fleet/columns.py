@@ -75,11 +75,10 @@ class NodeColumns:
 
 @dataclass(slots=True)
 class RowColumns:
-    """What is known of the rows. `terms`: which account policy, by `AccountTerms`; `maximum` is in whole units.
+    """What is known of the rows. `terms`: what rows have in common, by `AccountTerms`.
 
     `in_force` is 0 where it is not known (`known`). `newest`, `belief`: as in `RowEntry`. `refreshed_at` and
-    `refused_at`: NaN where never. `astray`: the newest size is to be sent again, and is not the one in force. `size` is
-    what was computed last.
+    `refused_at`: NaN where never. `astray`: the newest size is to be sent again, and is not the one in force.
     """
 
     terms: AnyArray
@@ -94,8 +93,6 @@ class RowColumns:
     newest: Ints
     belief: Ints
     floor: Ints
-    maximum: Ints
-    size: Ints
 
     @classmethod
     def empty(cls, slots: int, nodes: int) -> Self:

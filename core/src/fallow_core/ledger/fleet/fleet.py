@@ -17,7 +17,7 @@ from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_row
 from fallow_core.ledger.publishing import _row_due as row_due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy
-from fallow_hookspecs import Pending, Resources
+from fallow_hookspecs import Pending
 
 Run = Callable[[Callable[[Block], Selected], Iterable[Block]], Iterable[Selected]]
 """Calls a function for each block: `map`, or one that does so side by side."""
@@ -139,13 +139,9 @@ class Fleet:
         """Whether a node lies in columns; the others are computed one by one."""
         return node in self._numbers
 
-    def sizes(self, node: str) -> dict[RowKey, Resources]:
-        """The sizes that a node's rows should have, as computed last; of one that lies in columns."""
-        block, at = self._place(node)
-        return {
-            key: Resources(*(int(size) for size in block.rows.size[slot, :, at]))
-            for slot, key in enumerate(block.keys[at])
-        }
+    def place(self, node: str) -> tuple[Block, int]:
+        """The block in which a node lies, and its number there."""
+        return self._place(node)
 
     @property
     def nbytes(self) -> int:

@@ -1,26 +1,27 @@
-"""The targets of the last while of all rows and resources of a block: most are shallow, the few deep ones lie apart.
+"""The targets of the last while of all rows of a block, of one resource: most are few, and the others lie apart.
 
 A target that varies at random has as many entries as a sequence has records: five in an hour's worth of readings. One
 that rises steadily has an entry for each.
 """
 
 import numpy as np
+import numpy.typing as npt
 
-from fallow_core.ledger.fleet.arrays import Ints
+from fallow_core.ledger.fleet.arrays import AnyArray, Ints
 from fallow_core.ledger.fleet.stacks import Stacks
 from fallow_core.ledger.fleet.ticks import Ticks
 
-NEAR, FAR = 12, 24
+NEAR, FAR = 10, 24
 """How many entries have room in the table of all, and in that of the deep ones before that grows."""
 
 
 class History:
     """By column. `far`: which columns lie in the deep table; what the other one says of them means nothing."""
 
-    def __init__(self, columns: int, ticks: Ticks) -> None:
+    def __init__(self, columns: int, ticks: Ticks, dtype: npt.DTypeLike) -> None:
         self._ticks = ticks
-        self._near = Stacks(NEAR, columns)
-        self._deep = Stacks(FAR, 0)
+        self._near = Stacks(NEAR, columns, dtype)
+        self._deep = Stacks(FAR, 0, dtype)
         self._far = np.zeros(0, np.int64)
 
     @property
@@ -48,7 +49,7 @@ class History:
         still = some.push(new.take(full), tick)
         self._near.put(full, some)
         if still.size:
-            deep = Stacks(self._deep.depth, still.size)
+            deep = Stacks(self._deep.depth, still.size, some.targets.dtype)
             deep.put(np.arange(still.size), some.of(still))
             deep.push(new.take(full.take(still)), tick)
             self._deep = self._deep.joined(deep)
@@ -71,7 +72,7 @@ class History:
             rest = np.flatnonzero(~shallow)
             self._deep, self._far = self._deep.of(rest), self._far.take(rest)
 
-    def least(self, columns: Ints, since: float) -> Ints:
+    def least(self, columns: Ints, since: float) -> AnyArray:
         """The smallest target of each of some columns since then."""
         found = self._near.least(columns, self._ticks, since)
         if self._far.size:
@@ -95,7 +96,7 @@ class History:
             while len(entries) > self._deep.depth:
                 self._deep = self._deep.deeper()
             if stacks is self._near:
-                self._deep = self._deep.joined(Stacks(1, 1))
+                self._deep = self._deep.joined(Stacks(1, 1, self._deep.targets.dtype))
                 self._far = np.append(self._far, column)
                 self._near.count[column] = 0
             stacks, at = self._place(column)

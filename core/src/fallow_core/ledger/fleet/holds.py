@@ -18,20 +18,21 @@ class Holds:
         self._since: Floats = np.full(self._shape, np.nan)
         self._newest: Ints = np.zeros(self._shape, np.int64)
         self._ticks = ticks
-        self._history = History(slots * RESOURCES * nodes, ticks)
+        self._histories = [History(slots * nodes, ticks, dtype) for dtype in (np.int32, np.int64)]
         self._horizon = -np.inf
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return self._since.nbytes + self._newest.nbytes + self._history.nbytes
+        return self._since.nbytes + self._newest.nbytes + sum(history.nbytes for history in self._histories)
 
     def push(self, newest: Ints, wanted: Ints, policy: PublishingPolicy, now: float) -> None:
         """Bring all up to date with the newest sizes and the targets."""
         np.copyto(self._since, now, where=np.isnan(self._since) | (newest > self._newest))
         self._newest[...] = newest
         self._horizon = max(self._horizon, now - SLOW * policy.growth_hold_seconds)
-        self._history.push(wanted.reshape(-1), now, self._horizon)
+        for r, history in enumerate(self._histories):
+            history.push(wanted[:, r].reshape(-1), now, self._horizon)
 
     def held(self, asked: Bools, unit: Ints, behind: Bools, policy: PublishingPolicy, now: float) -> Ints:
         """The sizes that rows may grow to, as far as time is concerned: the newest ones where it is not asked.
@@ -39,24 +40,38 @@ class Holds:
         `behind`: which are far below their fair share; those do not have to hold for longer.
         """
         found = self._newest.copy()
-        flat = found.reshape(-1)
-        columns = np.flatnonzero(asked)
-        if columns.size:
-            newest = flat.take(columns)
-            least = self._least(columns, newest, now, policy.growth_hold_seconds)
-            little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
-            little |= least - newest <= unit.reshape(-1).take(columns)
-            slow = np.flatnonzero(little & ~behind.reshape(-1).take(columns))
-            if slow.size:
-                hold = SLOW * policy.growth_hold_seconds
-                least[slow] = self._least(columns.take(slow), newest.take(slow), now, hold)
-            flat[columns] = np.maximum(newest, least)
+        for r in range(RESOURCES):
+            columns = np.flatnonzero(asked[:, r])
+            if columns.size:
+                of_asked = (self._newest, self._since, unit, behind)
+                some = (of[:, r].reshape(-1).take(columns) for of in of_asked)
+                slots, nodes = np.divmod(columns, self._shape[2])
+                found[slots, r, nodes] = self._held(r, columns, *some, policy, now)
         return found
 
-    def _least(self, columns: Ints, newest: Ints, now: float, seconds: float) -> Ints:
-        watched = np.flatnonzero(now - self._since.reshape(-1).take(columns) >= seconds)
+    def _held(
+        self,
+        r: int,
+        columns: Ints,
+        newest: Ints,
+        since: Floats,
+        unit: Ints,
+        behind: Bools,
+        policy: PublishingPolicy,
+        now: float,
+    ) -> Ints:
+        hold = policy.growth_hold_seconds
+        least = self._least(r, columns, newest, since, now, hold)
+        little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
+        little |= least - newest <= unit
+        slow = np.flatnonzero(little & ~behind)
+        least[slow] = self._least(r, columns.take(slow), newest.take(slow), since.take(slow), now, SLOW * hold)
+        return np.maximum(newest, least, out=least)
+
+    def _least(self, r: int, columns: Ints, newest: Ints, since: Floats, now: float, seconds: float) -> Ints:
+        watched = np.flatnonzero(now - since >= seconds)
         found = newest.copy()
-        found[watched] = self._history.least(columns.take(watched), now - seconds)
+        found[watched] = self._histories[r].least(columns.take(watched), now - seconds)
         return found
 
     def plain(self, slot: int, resource: int, node: int, hold_seconds: float) -> GrowthHold | None:
@@ -65,34 +80,35 @@ class Holds:
         if np.isnan(since):
             return None
         hold = GrowthHold(since=since, newest=int(self._newest[slot, resource, node]))
-        for tick, target in self._history.entries(self._column(slot, resource, node)):
+        for tick, target in self._histories[resource].entries(self._column(slot, node)):
             hold.push(self._ticks.time(tick), hold.newest, target, hold_seconds)
         return hold
 
     def push_one(self, slot: int, resource: int, node: int, newest: int, wanted: int, now: float, since: float) -> None:
         """Bring one row and resource up to date; targets from before `since` are forgotten."""
-        at, column = (slot, resource, node), self._column(slot, resource, node)
+        at, column = (slot, resource, node), self._column(slot, node)
+        history = self._histories[resource]
         if np.isnan(self._since[at]) or newest > self._newest[at]:
             self._since[at] = now
         self._newest[at] = newest
         kept = [
             (tick, target)
-            for tick, target in self._history.entries(column)
+            for tick, target in history.entries(column)
             if target < wanted and self._ticks.time(tick) >= since
         ]
-        self._history.replace(column, [*kept, (self._ticks.number(now, self._horizon), wanted)])
+        history.replace(column, [*kept, (self._ticks.number(now, self._horizon), wanted)])
 
     def adopt(self, slot: int, resource: int, node: int, hold: GrowthHold) -> None:
         """Take over the form for one row."""
         self._since[slot, resource, node], self._newest[slot, resource, node] = hold.since, hold.newest
         entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold._targets]  # noqa: SLF001
-        self._history.replace(self._column(slot, resource, node), entries)
+        self._histories[resource].replace(self._column(slot, node), entries)
 
     def forget(self, slot: int, node: int) -> None:
         """Nothing was watched of a slot."""
         self._since[slot, :, node] = np.nan
-        for r in range(RESOURCES):
-            self._history.replace(self._column(slot, r, node), [])
+        for history in self._histories:
+            history.replace(self._column(slot, node), [])
 
-    def _column(self, slot: int, resource: int, node: int) -> int:
-        return (slot * RESOURCES + resource) * self._shape[2] + node
+    def _column(self, slot: int, node: int) -> int:
+        return slot * self._shape[2] + node

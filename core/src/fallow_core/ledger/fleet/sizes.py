@@ -85,7 +85,7 @@ def _most(nodes: NodeColumns, rows: RowColumns, table: AccountTable, policy: Pub
     switch = table.switch.take(rows.terms)
     keeps = (old_rows | (switch != ALL))[:, None] | old
     nothing = (switch == NOTHING)[:, None] | withdrawn
-    most = rows.maximum.copy()
+    most = _of_terms(table.maximum, rows)
     np.copyto(most, rows.newest, where=keeps)
     np.copyto(most, 0, where=nothing)
     return most
@@ -130,12 +130,12 @@ def _wants(rows: RowColumns, pending: Ints, unknown: Bools, room: Ints, unit: In
 
 def _limits(rows: RowColumns, table: AccountTable, batch: Ints, most: Ints, unit: Ints) -> Ints:
     """The least of the operator's limit and of what rows may be sized to, in whole units; most are whole already."""
-    limits = _of_terms(table.limit_amount, rows)
+    limits, maximum = _of_terms(table.limit_amount, rows), _of_terms(table.maximum, rows)
     if (table.limit_percent >= 0).any():
         percent = _of_terms(table.limit_percent, rows)
         limits = np.where(percent >= 0, batch * percent // 100, limits)
     np.minimum(limits, most, out=limits)
-    slots, resources, at = np.nonzero((limits != rows.maximum) & (limits > 0) & (limits != NONE))
+    slots, resources, at = np.nonzero((limits != maximum) & (limits > 0) & (limits != NONE))
     units = unit[slots, resources, at]
     limits[slots, resources, at] = limits[slots, resources, at] // units * units
     return limits

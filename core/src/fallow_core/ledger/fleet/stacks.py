@@ -5,18 +5,22 @@ time is the smallest target since then. What lies above `count` is over.
 """
 
 import numpy as np
+import numpy.typing as npt
 
-from fallow_core.ledger.fleet.arrays import Floats, Ints
+from fallow_core.ledger.fleet.arrays import AnyArray, Floats, Ints
 from fallow_core.ledger.fleet.ticks import Ticks
+
+MORE = 8
+"""How many entries more get room where that is not enough."""
 
 
 class Stacks:
     """Entries by depth and column."""
 
-    def __init__(self, depth: int, columns: int) -> None:
-        self.targets = np.zeros((depth, columns), np.int64)
+    def __init__(self, depth: int, columns: int, dtype: npt.DTypeLike) -> None:
+        self.targets: AnyArray = np.zeros((depth, columns), dtype)
         self.ticks = np.zeros((depth, columns), np.uint16)
-        self.count = np.zeros(columns, np.uint8)
+        self.count = np.zeros(columns, np.uint16)
 
     @property
     def depth(self) -> int:
@@ -28,8 +32,9 @@ class Stacks:
         was; returns which.
         """
         columns = len(self.count)
-        kept = np.zeros(columns, np.uint8)
+        kept = np.zeros(columns, np.uint16)
         smaller = np.ones(columns, np.bool_)
+        new = new.astype(self.targets.dtype)
         for k in range(int(self.count.max(initial=0))):
             smaller &= self.targets[k] < new
             kept += smaller.view(np.uint8)
@@ -40,7 +45,7 @@ class Stacks:
         if full.size:
             kept[full] -= 1
             at[full] = (self.depth - 1) * columns + full
-            new, top = new.copy(), self.ticks[-1, full]
+            top = self.ticks[-1, full]
             new[full] = self.targets[-1, full]
         self.targets.reshape(-1)[at] = new
         self.ticks.reshape(-1)[at] = tick
@@ -51,7 +56,7 @@ class Stacks:
 
     def of(self, columns: Ints) -> "Stacks":
         """A copy of some columns."""
-        found = Stacks(0, 0)
+        found = Stacks(0, 0, self.targets.dtype)
         found.targets, found.ticks = self.targets.take(columns, 1), self.ticks.take(columns, 1)
         found.count = self.count.take(columns)
         return found
@@ -64,14 +69,14 @@ class Stacks:
 
     def joined(self, other: "Stacks") -> "Stacks":
         """All columns of both, as deep as this one."""
-        found = Stacks(self.depth, len(self.count) + len(other.count))
+        found = Stacks(self.depth, len(self.count) + len(other.count), self.targets.dtype)
         found.put(np.arange(len(self.count)), self)
         found.put(np.arange(len(self.count), len(found.count)), other)
         return found
 
     def deeper(self) -> "Stacks":
-        """The same with twice the room."""
-        found = Stacks(2 * self.depth, len(self.count))
+        """The same with more room."""
+        found = Stacks(self.depth + MORE, len(self.count), self.targets.dtype)
         found.put(np.arange(len(self.count)), self)
         return found
 
@@ -82,11 +87,11 @@ class Stacks:
             many = old[columns[:1]].sum()
             self.targets[: self.depth - many, columns] = self.targets[many:, columns]
             self.ticks[: self.depth - many, columns] = self.ticks[many:, columns]
-        self.count -= old.astype(np.uint8)
+        self.count -= old.astype(np.uint16)
 
-    def least(self, columns: Ints, ticks: Ticks, since: float) -> Ints:
+    def least(self, columns: Ints, ticks: Ticks, since: float) -> AnyArray:
         """The smallest target of some columns since then."""
-        found: Ints = self.targets[0].take(columns)
+        found: AnyArray = self.targets[0].take(columns)
         going, count = np.arange(columns.size), self.count.take(columns)
         for k in range(self.depth - 1):
             old = ticks.times(self.ticks[k].take(columns.take(going))) < since

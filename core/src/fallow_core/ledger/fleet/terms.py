@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import NONE, AnyArray, Ints
+from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, AnyArray, Ints
 from fallow_core.model.policy import AccountPolicy, NodePolicy, SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, Pending, ResourceName, Resources
 
@@ -14,12 +14,12 @@ ALL, NO_GROWTH, NOTHING = 0, 1, 2
 
 
 class AccountTerm(NamedTuple):
-    """What rows have in common: their cluster, its policy on the node, what it has pending, and its unit."""
+    """What rows have in common: their cluster, its policy on the node, their unit and the largest size they can use."""
 
     cluster: str
     policy: AccountPolicy
-    pending: Pending | None
     unit: Resources
+    maximum: Resources | None
 
 
 class NodeTerms:
@@ -61,32 +61,29 @@ class AccountTerms:
     """The account terms in use; number 0 is that of slots without a row, which want nothing and get nothing."""
 
     def __init__(self) -> None:
-        nobody = AccountTerm(
-            "", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Pending(total=Resources(0, 0)), Resources(1, 1)
-        )
-        self._terms = [nobody]
+        nobody = AccountTerm("", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Resources(1, 1), None)
         self._numbers = {nobody: 0}
+        self._pending: dict[str, Pending | None] = {"": Pending(total=Resources(0, 0))}
         self._table: AccountTable | None = None
 
     def number(self, term: AccountTerm) -> int:
         """The number of a term."""
         if term not in self._numbers:
-            self._numbers[term] = len(self._terms)
-            self._terms.append(term)
+            self._numbers[term] = len(self._numbers)
             self._table = None
         return self._numbers[term]
 
     def pending(self, cluster: str, pending: Pending | None) -> None:
         """What is pending of a cluster from now on, on all nodes."""
-        self._terms = [term._replace(pending=pending) if term.cluster == cluster else term for term in self._terms]
-        self._numbers = {term: number for number, term in enumerate(self._terms)}
-        self._table = None
+        if pending != self._pending.get(cluster):
+            self._pending[cluster] = pending
+            self._table = None
 
     @property
     def table(self) -> "AccountTable":
         """The fields of all terms."""
         if self._table is None:
-            self._table = AccountTable(self._terms)
+            self._table = AccountTable(list(self._numbers), self._pending)
         return self._table
 
 
@@ -96,21 +93,20 @@ class AccountTable:
     `switch`: `ALL`, `NO_GROWTH` or `NOTHING`.
     """
 
-    def __init__(self, terms: list[AccountTerm]) -> None:
+    def __init__(self, terms: list[AccountTerm], pending: Mapping[str, Pending | None]) -> None:
         self.clusters = [term.cluster for term in terms]
         self.weight = np.array([term.policy.weight for term in terms], np.int64)
         self.switch = np.array([_switch(term.policy.switch) for term in terms], np.int8)
         self.unit = _by_resource(terms, lambda term, r: term.unit.amount(r))
+        self.maximum = _by_resource(terms, _maximum)
         self.limit_percent = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).percent, -1))
         self.limit_amount = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).amount, NONE))
         self.limit_amount[self.limit_percent >= 0] = NONE
-        self.pending = _by_resource(terms, lambda term, r: -1 if term.pending is None else term.pending.total.amount(r))
-        self.largest = _by_resource(
-            terms,
-            lambda term, r: (
-                0 if term.pending is None or term.pending.largest is None else term.pending.largest.amount(r)
-            ),
-        )
+        of_terms = [pending.get(cluster) for cluster in self.clusters]
+        totals = [None if of is None else of.total for of in of_terms]
+        largest = [None if of is None else of.largest for of in of_terms]
+        self.pending = np.array([[_waits(size, r, -1) for size in totals] for r in RESOURCE_NAMES], np.int64)
+        self.largest = np.array([[_waits(size, r, 0) for size in largest] for r in RESOURCE_NAMES], np.int64)
 
     def lasts_seconds(self, of_clusters: Mapping[str, int | None]) -> AnyArray:
         """For how long offers last, by number; NaN where for ever."""
@@ -126,6 +122,19 @@ def _switch(switch: SwitchState) -> int:
 
 def _by_resource(terms: list[AccountTerm], amount: Callable[[AccountTerm, ResourceName], int]) -> Ints:
     return np.array([[amount(term, name) for term in terms] for name in RESOURCE_NAMES], np.int64)
+
+
+def _maximum(term: AccountTerm, resource: ResourceName) -> int:
+    """The largest size that rows can use, in whole units; nothing for slots without a row."""
+    if not term.cluster:
+        return 0
+    unit = term.unit.amount(resource)
+    return NONE if term.maximum is None else term.maximum.amount(resource) // unit * unit
+
+
+def _waits(size: Resources | None, resource: ResourceName, otherwise: int) -> int:
+    """An amount that waits somewhere in a cluster, cut to what fits the arithmetic: more than any cluster has."""
+    return otherwise if size is None else min(size.amount(resource), LARGEST_PENDING)
 
 
 def _or(value: int | None, otherwise: int) -> int:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_PENDING, NONE
+from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_CPU
 from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns
 from fallow_core.ledger.fleet.terms import AccountTerm, AccountTerms, NodeTerms
 from fallow_core.ledger.node_ledger import NodeInputs
@@ -22,27 +22,24 @@ def fits(inputs: NodeInputs, slots: int) -> bool:
     if len(inputs.rows) > slots or len(clusters) < len(inputs.rows):
         return False
     policies = [inputs.accounts.get(cluster, AccountPolicy()) for cluster in clusters]
-    pending = [inputs.pending.get(cluster) for cluster in clusters]
-    waiting = [size.amount(r) for p in pending if p for size in (p.total, p.largest) if size for r in RESOURCE_NAMES]
     return (
-        all(0 <= amount < LARGEST for amount in _amounts(inputs))
-        and all(0 <= amount < LARGEST_PENDING for amount in waiting)
+        all(0 <= amount < LARGEST_CPU for amount in _amounts(inputs, "cpu"))
+        and all(0 <= amount < LARGEST for amount in _amounts(inputs, "memory"))
         and all(1 <= policy.weight <= HEAVIEST for policy in policies)
         and all(row.unit.amount(r) >= 1 for row in inputs.rows for r in RESOURCE_NAMES)
     )
 
 
-def _amounts(inputs: NodeInputs) -> Iterator[int]:
-    for name in RESOURCE_NAMES:
-        usage = inputs.sample.of(name)
-        if usage is not None:
-            yield from (usage.capacity, usage.used, usage.batch_used, usage.allocatable or 0)
-            yield from (amount for z in usage.zones for amount in (z.capacity, z.used, z.batch_used))
-        for workload in inputs.workloads:
-            yield from (workload.used.get(name, 0), workload.request.amount(name))
-        for row in inputs.rows:
-            sizes = (row.unit, row.floor, row.allocated, row.maximum, row.in_force, *(s.size for s in row.in_flight))
-            yield from (size.amount(name) for size in sizes if size is not None)
+def _amounts(inputs: NodeInputs, name: ResourceName) -> Iterator[int]:
+    usage = inputs.sample.of(name)
+    if usage is not None:
+        yield from (usage.capacity, usage.used, usage.batch_used, usage.allocatable or 0)
+        yield from (amount for zone in usage.zones for amount in (zone.capacity, zone.used, zone.batch_used))
+    for workload in inputs.workloads:
+        yield from (workload.used.get(name, 0), workload.request.amount(name))
+    for row in inputs.rows:
+        sizes = (row.unit, row.floor, row.allocated, row.maximum, row.in_force, *(s.size for s in row.in_flight))
+        yield from (size.amount(name) for size in sizes if size is not None)
 
 
 def write_node(columns: NodeColumns, terms: NodeTerms, at: int, inputs: NodeInputs) -> None:
@@ -88,8 +85,9 @@ def write_rows(columns: RowColumns, terms: AccountTerms, at: int, inputs: NodeIn
     for slot in range(len(columns.terms)):
         if slot < len(rows):
             policy = inputs.accounts.get(rows[slot].key.cluster, AccountPolicy())
-            pending = inputs.pending.get(rows[slot].key.cluster)
-            term = AccountTerm(rows[slot].key.cluster, policy, pending, rows[slot].unit)
+            cluster = rows[slot].key.cluster
+            terms.pending(cluster, inputs.pending.get(cluster))
+            term = AccountTerm(cluster, policy, rows[slot].unit, rows[slot].maximum)
             columns.terms[slot, at] = terms.number(term)
             _write_row(columns, slot, at, rows[slot])
         else:
@@ -105,13 +103,12 @@ def _write_row(columns: RowColumns, slot: int, at: int, row: Row) -> None:
     columns.refused_at[slot, at] = _time(row.refused_at)
     for r in range(RESOURCES):
         name: ResourceName = RESOURCE_NAMES[r]
-        newest, belief, unit = row.newest(name), row.belief(name), row.unit.amount(name)
+        newest, belief = row.newest(name), row.belief(name)
         columns.allocated[slot, r, at] = row.allocated.amount(name)
         columns.in_force[slot, r, at] = row.in_force.amount(name) if row.in_force is not None else 0
         columns.newest[slot, r, at] = belief if newest is None else newest
         columns.belief[slot, r, at] = belief
         columns.floor[slot, r, at] = row.floor.amount(name)
-        columns.maximum[slot, r, at] = row.maximum.amount(name) // unit * unit if row.maximum is not None else NONE
 
 
 def _time(time: float | None) -> float:
