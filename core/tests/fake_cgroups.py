@@ -60,8 +60,10 @@ class FakeCgroups(Files):
 
     def add(self, path: str, *pids: int, **values: Any) -> Group:
         """A group with all above it; it has processes, and these values."""
-        self.make(f"{self.mount}/{path}")
+        self._make(f"{self.mount}/{path.rpartition('/')[0]}", passes_on=True)
+        self._make(f"{self.mount}/{path}", passes_on=not pids)
         for pid in pids:
+            self.groups[path].passes_on = not path
             self._move(pid, path)
         for name, value in values.items():
             setattr(self.groups[path], name, value)
@@ -99,6 +101,10 @@ class FakeCgroups(Files):
             raise refused(self.fails[path], path)
         if name == "cgroup.procs":
             self._move(int(text), group)
+        elif name == "cgroup.subtree_control":
+            if group and self.groups[group].pids:
+                raise refused(errno.EBUSY, path)
+            self.groups[group].passes_on = True
         elif name == "cpu.shares":
             self.groups[group].weight = max(2, min(int(text), 262_144))
         elif name == "cpu.weight":
@@ -124,13 +130,16 @@ class FakeCgroups(Files):
         return [name for name in names if name and "/" not in name]
 
     def make(self, path: str) -> None:
+        self._make(path, passes_on=False)
+
+    def _make(self, path: str, *, passes_on: bool) -> None:
         group = ""
         for part in path.removeprefix(self.mount).strip("/").split("/"):
-            group = f"{group}/{part}".lstrip("/")
+            group = f"{group}/{part}".strip("/")
             if group not in self.groups:
                 self._identities += 1
                 weight = 1024 if self.version == 1 else 100
-                self.groups[group] = Group(identity=self._identities, weight=weight)
+                self.groups[group] = Group(identity=self._identities, weight=weight, passes_on=passes_on)
 
     def remove(self, path: str) -> None:
         group = path.removeprefix(self.mount).lstrip("/")
@@ -165,6 +174,7 @@ class FakeCgroups(Files):
             }
         return {
             "cgroup.procs": pids,
+            "cgroup.subtree_control": "cpu" if group.passes_on else "",
             "cpu.weight": str(group.weight),
             "cpu.max": f"{'max' if quota is None else quota} {group.period}",
             "cpu.stat": f"usage_usec 0\nthrottled_usec {group.throttled * 10**6}",
@@ -177,6 +187,8 @@ class FakeCgroups(Files):
         return self.version == 1 or (bool(group) and self.groups[group.rpartition("/")[0]].passes_on)
 
     def _move(self, pid: int, group: str) -> None:
+        if self.version == 2 and group and self.groups[group].passes_on:
+            raise refused(errno.EBUSY, group)
         for other in self.groups.values():
             if pid in other.pids:
                 other.pids.remove(pid)

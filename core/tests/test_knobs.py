@@ -26,6 +26,12 @@ def wanted(cores: float | Fraction | None = None, weight: str | None = None, **m
     return Wanted(clusters=ETL, limit=None if cores is None else Fraction(cores), weight=weight, **more)
 
 
+def take_in(acting: Knobs, group: str, home: str, *pids: int) -> None:
+    """Put processes into a child of a group that is made below the one where they are."""
+    acting.make(group, home, ETL)
+    acting.take_in(group, "t", "9", pids)
+
+
 def quota(fake: FakeCgroups, path: str = "yarn") -> int | None:
     return fake.groups[path].quota
 
@@ -76,13 +82,15 @@ def test_a_value_is_on_the_disk_before_it_is_changed(fake: FakeCgroups, tmp_path
     assert "no control group is changed" in acting.problems["yarn"]
 
 
-@pytest.mark.parametrize("moment", range(4))
+@pytest.mark.parametrize("moment", range(8))
 def test_whenever_it_is_killed_everything_can_be_put_back(
-    fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     class Killed(BaseException):
         pass
 
+    fake = FakeCgroups(1)
+    fake.add("nm", 11)
     before = fake.knobs()
     acting = knobs(fake, tmp_path)
     count = 0
@@ -105,8 +113,8 @@ def test_whenever_it_is_killed_everything_can_be_put_back(
     monkeypatch.setattr(fake, "write", killed_write)
     monkeypatch.setattr(fake, "make", killed_make)
     with suppress(Killed):
-        acting.take_in("yarn/c1/own", "yarn/c1", ETL, [11])
-        acting.apply("yarn/c1/own", wanted(0.5, "7"))
+        take_in(acting, "nm/own", "nm", 11)
+        acting.apply("nm/own", wanted(0.5, "7"))
     monkeypatch.undo()
     later = knobs(fake, tmp_path)
     for group in list(later.kept):
@@ -251,23 +259,44 @@ def test_what_is_unknown_leaves_the_limit_as_it_is(fake: FakeCgroups, tmp_path: 
     assert (quota(fake), fake.groups["yarn"].weight) == (None, 7)
 
 
-def test_processes_are_taken_in_and_go_back_with_all_that_they_started(fake: FakeCgroups, tmp_path: Path) -> None:
-    fake.add("nm", 20, 21, 22)
+@pytest.fixture
+def home(fake: FakeCgroups) -> str:
+    """The group of three processes. v2 knows no groups below one with processes, but below the root."""
+    home = {1: "nm", 2: ""}[fake.version]
+    fake.add(home, 20, 21, 22)
+    return home
+
+
+def test_processes_are_taken_in_and_go_back_with_all_that_they_started(
+    fake: FakeCgroups, home: str, tmp_path: Path
+) -> None:
     before = fake.knobs()
+    own = f"{home}/own".lstrip("/")
     acting = knobs(fake, tmp_path)
-    acting.take_in("nm/own", "nm", ETL, [21, -5])
-    fake.groups["nm/own"].pids.append(99)  # a child of 21
-    acting.apply("nm/own", wanted(0.5, "7"))
-    assert (fake.groups["nm"].pids, fake.groups["nm/own"].pids) == ([20, 22], [21, 99])
-    knobs(fake, tmp_path).release("nm/own")
-    fake.groups["nm"].pids.remove(99)
+    take_in(acting, own, home, 21, -5)
+    child = fake.groups[f"{own}/t"]
+    child.pids.append(99)  # a child of 21
+    acting.apply(own, wanted(0.5, "7"))
+    assert (fake.groups[home].pids, child.pids, child.weight) == ([20, 22], [21, 99], 9)
+    knobs(fake, tmp_path).release(own)
+    fake.groups[home].pids.remove(99)
     assert fake.knobs() == before
 
 
+def test_only_children_without_processes_are_cleared(fake: FakeCgroups, home: str, tmp_path: Path) -> None:
+    own = f"{home}/own".lstrip("/")
+    acting = knobs(fake, tmp_path)
+    take_in(acting, own, home, 21)
+    for name in ("gone", "kept"):
+        acting.take_in(own, name, "9", [])
+    acting.clear(own, {"kept"})
+    assert sorted(fake.hierarchy.children(own)) == ["kept", "t"]
+
+
 def test_a_process_that_may_not_be_moved_keeps_no_other_one_from_it(
-    fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeCgroups, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake.add("nm", 20, 21, 22)
+    own = f"{home}/own".lstrip("/")
     acting = knobs(fake, tmp_path)
     move = fake._move
 
@@ -277,9 +306,13 @@ def test_a_process_that_may_not_be_moved_keeps_no_other_one_from_it(
         move(pid, group)
 
     monkeypatch.setattr(fake, "_move", but_21)
-    acting.take_in("nm/own", "nm", ETL, [20, 21, 22])
-    assert fake.groups["nm/own"].pids == [20, 22]
-    assert acting.problems == {"nm/own": "process 21 cannot be moved to /nm/own: Invalid argument"}
+    take_in(acting, own, home, 20, 21, 22)
+    assert fake.groups[f"{own}/t"].pids == [20, 22]
+    assert acting.problems == {f"{own}/t": f"process 21 cannot be moved to /{own}/t: Invalid argument"}
+    acting.forget_problems_but({own, f"{own}/t"})
+    assert acting.problems
+    acting.forget_problems_but({own})
+    assert acting.problems == {}
 
 
 def test_a_group_below_that_was_made_anew_keeps_its_limit(tmp_path: Path) -> None:
@@ -293,10 +326,12 @@ def test_a_group_below_that_was_made_anew_keeps_its_limit(tmp_path: Path) -> Non
     assert (quota(fake, "yarn"), quota(fake, "yarn/c1"), acting.kept) == (None, 30_000, {})
 
 
-def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(fake: FakeCgroups, tmp_path: Path) -> None:
+def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(tmp_path: Path) -> None:
+    fake = FakeCgroups(1)
+    fake.add("yarn/c1", 11)
     before = fake.knobs()
     acting = knobs(fake, tmp_path)
-    acting.take_in("yarn/c1/own", "yarn/c1", ETL, [11])
+    take_in(acting, "yarn/c1/own", "yarn/c1", 11)
     acting.apply("yarn/c1/own", wanted(0.5, "7"))
     acting.apply("yarn", wanted(0.2, "7"))
     acting.release("yarn")
@@ -304,18 +339,18 @@ def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(fake: FakeCgroup
 
 
 def test_a_group_whose_processes_do_not_go_stays_known(
-    fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: FakeCgroups, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake.add("nm", 20)
+    own = f"{home}/own".lstrip("/")
     acting = knobs(fake, tmp_path)
-    acting.take_in("nm/own", "nm", ETL, [20])
+    take_in(acting, own, home, 20)
     with monkeypatch.context() as patched:
         patched.setattr(fake, "_move", lambda *args: None)
-        acting.release("nm/own")
-    assert list(acting.kept) == ["nm/own"]
-    assert "busy" in acting.problems["nm/own"].lower()
-    acting.release("nm/own")
-    assert (acting.kept, fake.groups["nm"].pids, "nm/own" in fake.groups) == ({}, [20], False)
+        acting.release(own)
+    assert list(acting.kept) == [own]
+    assert "busy" in acting.problems[own].lower()
+    acting.release(own)
+    assert (acting.kept, sorted(fake.groups[home].pids), own in fake.groups) == ({}, [20, 21, 22], False)
 
 
 PATHS = ["b", "b/x", "b/y", "b/x/1", "b/x/2", "b/x/1/deep"]

@@ -58,6 +58,8 @@ class Batch:
         monkeypatch.setattr(instance_module, "Lane", lane)
         monkeypatch.setattr(Squeeze, "_is_alive", lambda _, process: process.pid in self.stats)
         self.fake = fake
+        self.home = "nm" if fake.version == 1 else ""  # v2 knows no groups below one with processes, but the root
+        self.own = f"{self.home}/{OWN}".lstrip("/")
         self.folder = folder
         self.framework = Framework()
         self.now = 1000.0
@@ -157,37 +159,69 @@ def test_the_groups_that_a_framework_makes_are_limited_together_by_the_one_above
     assert batch.squeeze.knobs.kept == {}
 
 
-def test_tasks_without_groups_are_put_into_one_below_the_group_where_they_are(batch: Batch) -> None:
-    batch.add("c1", "nm", processes=2)
-    batch.add("c2", "nm")
-    batch.fake.add("nm", 77)  # the NodeManager
+def test_tasks_without_groups_get_some_below_the_group_where_they_are(batch: Batch) -> None:
+    batch.add("c1", batch.home, processes=2)
+    batch.add("c2", batch.home)
+    batch.fake.add(batch.home, 77)  # the NodeManager
     before = batch.fake.knobs()
     batch.run(2)
-    own = batch.fake.groups[f"nm/{OWN}"]
-    assert (sorted(own.pids), own.quota, own.weight) == ([FIRST_PID + n for n in range(3)], 600_000, least(batch))
-    assert batch.fake.groups["nm"].pids == [77]
-    late = batch.add("c3", "nm")
+    own = batch.fake.groups[batch.own]
+    assert (own.pids, own.quota, own.weight) == ([], 600_000, least(batch))
+    tasks = {name: batch.fake.groups[f"{batch.own}/{name}"] for name in ("c1", "c2")}
+    assert {name: group.pids for name, group in tasks.items()} == {
+        "c1": [FIRST_PID, FIRST_PID + 1],
+        "c2": [FIRST_PID + 2],
+    }
+    assert {group.weight for group in tasks.values()} == {{1: 1024, 2: 100}[batch.fake.version]}
+    assert batch.fake.groups[batch.home].pids == [77]
+    late = batch.add("c3", batch.home)
     batch.run(2)
-    assert late[0].pid in batch.fake.groups[f"nm/{OWN}"].pids
+    assert batch.fake.groups[f"{batch.own}/c3"].pids == [late[0].pid]
     batch.modes(ENFORCE, OBSERVE)
     batch.tick()
     batch.end("c3")
     assert batch.fake.knobs() == before
 
 
-def test_a_group_of_fallows_own_goes_with_its_last_process(batch: Batch) -> None:
-    batch.add("c1", "nm")
+def test_a_task_that_ended_leaves_no_group(batch: Batch) -> None:
+    batch.add("c1", batch.home)
+    batch.add("c2", batch.home)
     batch.run(2)
-    assert f"nm/{OWN}" in batch.fake.groups
     batch.end("c1")
     batch.tick()
-    assert f"nm/{OWN}" not in batch.fake.groups
+    assert batch.fake.hierarchy.children(batch.own) == ["c2"]
+
+
+def test_what_a_task_started_beside_its_group_is_put_into_it(batch: Batch) -> None:
+    batch.add("c1", batch.home)
+    batch.run(3)
+    child = batch.add("c1", batch.home)  # started while its parent was moved
+    batch.members[key("c1")] = [Process(FIRST_PID, 5), *child]
+    batch.run(2)
+    assert batch.fake.groups[f"{batch.own}/c1"].pids == [FIRST_PID, child[0].pid]
+
+
+def test_an_id_that_is_no_name_of_a_directory_gets_another_one(batch: Batch) -> None:
+    batch.add("../c1", batch.home)
+    batch.run(2)
+    (name,) = batch.fake.hierarchy.children(batch.own)
+    assert name.startswith("task_")
+    assert batch.fake.groups[f"{batch.own}/{name}"].pids == [FIRST_PID]
+
+
+def test_a_group_of_fallows_own_goes_with_its_last_process(batch: Batch) -> None:
+    batch.add("c1", batch.home)
+    batch.run(2)
+    assert batch.own in batch.fake.groups
+    batch.end("c1")
+    batch.tick()
+    assert batch.own not in batch.fake.groups
     assert batch.squeeze.knobs.kept == {}
 
 
 def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -> None:
     made(batch, "c1")
-    batch.add("c2", "nm", processes=3)
+    batch.add("c2", batch.home, processes=3)
     before = batch.fake.knobs()
     batch.modes(OBSERVE, OBSERVE)
     batch.run(3)
@@ -195,7 +229,8 @@ def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -
     assert batch.squeeze.limits is not None
     would = dict(batch.squeeze.limits.groups)
     assert batch.squeeze.limits.terms["outside"] == 0
-    assert [len(group.to_move) for _, group in sorted(batch.squeeze.groups.items())] == [0, 3]
+    to_move = [len(pids) for group in batch.squeeze.groups.values() for pids in group.to_move.values()]
+    assert to_move == [3]
     batch.modes(ENFORCE, ENFORCE)
     batch.tick()
     assert {group: batch.quota(group) for group in would} == {group: limit * 100 for group, limit in would.items()}
@@ -217,7 +252,7 @@ def test_switched_off_it_asks_nobody_and_puts_everything_back(batch: Batch) -> N
 
 def test_limits_alone_leave_tasks_where_they_are(batch: Batch) -> None:
     made(batch, "c1")
-    batch.add("c2", "nm")
+    batch.add("c2", batch.home)
     before = batch.fake.knobs()
     batch.modes(ENFORCE, OFF)
     batch.run(2)
@@ -246,15 +281,15 @@ def test_a_group_with_something_else_in_it_is_left_alone(batch: Batch) -> None:
 
 
 def test_who_may_not_be_moved_is_said_with_the_setting_that_would_change_it(batch: Batch) -> None:
-    batch.add("c1", "nm", setting="the.setting")
+    batch.add("c1", batch.home, setting="the.setting")
     batch.run(2)
     assert batch.squeeze.groups == {}
-    why = "its group /nm is not its own, and it may not be moved: set the.setting"
+    why = f"its group /{batch.home} is not its own, and it may not be moved: set the.setting"
     assert batch.squeeze.found.without == {key("c1"): why}
 
 
 def test_what_a_plugin_does_not_tell_is_said_and_asked_again(batch: Batch) -> None:
-    batch.add("c1", "nm")
+    batch.add("c1", batch.home)
     batch.framework.fails = RuntimeError("no")
     batch.run(9)
     assert "not said yet" in batch.squeeze.found.without[key("c1")]
@@ -262,21 +297,21 @@ def test_what_a_plugin_does_not_tell_is_said_and_asked_again(batch: Batch) -> No
     batch.framework.fails = None
     batch.run(4)
     assert batch.squeeze.found.without == {}
-    assert batch.quota(f"nm/{OWN}") == 600_000
+    assert batch.quota(batch.own) == 600_000
 
 
 def test_a_plugin_is_asked_when_tasks_change_and_not_all_the_time(batch: Batch) -> None:
-    batch.add("c1", "nm")
+    batch.add("c1", batch.home)
     batch.run(8)
     assert batch.framework.asked == [OWN]
-    batch.add("c2", "nm")
+    batch.add("c2", batch.home)
     batch.run(3)
     assert len(batch.framework.asked) == 2
 
 
 def test_after_kill_9_the_next_process_goes_on_and_can_put_everything_back(batch: Batch) -> None:
     made(batch, "c1")
-    batch.add("c2", "nm")
+    batch.add("c2", batch.home)
     before = batch.fake.knobs()
     batch.run(2)
     held = batch.fake.knobs()
@@ -290,18 +325,18 @@ def test_after_kill_9_the_next_process_goes_on_and_can_put_everything_back(batch
 
 
 def test_processes_that_are_somewhere_else_stay_there(batch: Batch) -> None:
-    members = batch.add("c1", "nm", processes=2)
+    members = batch.add("c1", batch.home, processes=2)
     batch.fake.add("special", members[1].pid)
     batch.run(3)
-    assert batch.fake.groups[f"nm/{OWN}"].pids == [members[0].pid]
+    assert batch.fake.groups[f"{batch.own}/c1"].pids == [members[0].pid]
     assert batch.fake.groups["special"].pids == [members[1].pid]
 
 
 def test_a_pid_that_is_another_process_by_now_is_not_moved(batch: Batch) -> None:
-    members = batch.add("c1", "nm", processes=2)
+    members = batch.add("c1", batch.home, processes=2)
     del batch.stats[members[1].pid]
     batch.run(3)
-    assert batch.fake.groups["nm"].pids == [members[1].pid]
+    assert batch.fake.groups[batch.home].pids == [members[1].pid]
 
 
 def test_where_the_controller_is_not_passed_on_it_is_said_and_others_are_limited(
@@ -340,7 +375,7 @@ def test_the_limits_are_told_once_and_when_they_change_much(batch: Batch, caplog
 
 def test_a_thousand_processes_cost_a_few_calls_a_tick(batch: Batch) -> None:
     for number in range(100):
-        batch.add(f"c{number}", "nm", processes=10)
+        batch.add(f"c{number}", batch.home, processes=10)
     batch.run(3)
     before = batch.fake.calls
     batch.tick(1.0)

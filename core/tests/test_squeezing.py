@@ -88,7 +88,7 @@ def started(settings: Config, fake: FakeCgroups) -> Standalone:
 def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(settings: Config, fake: FakeCgroups) -> None:
     fallow = started(settings, fake)
     own = fake.groups["nm/fallow.n1"]
-    assert (own.pids, own.quota, own.weight) == ([WORKER.pid], 600_000, 2)
+    assert (fake.groups["nm/fallow.n1/c1"].pids, own.quota, own.weight) == ([WORKER.pid], 600_000, 2)
     found = json.loads(json.dumps(requests._explain(fallow, {})))
     text = "\n".join(render.explanation(found))
     assert "CPU limit of batch (cpuSuppress enforce, cgroupReconcile enforce)" in text

@@ -137,8 +137,10 @@ def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(
         try:
             hierarchy.move(shell.pid, top)
             acting = Knobs(hierarchy, KnobsFile(tmp_path))
-            acting.take_in(f"{top}/own", top, CLUSTERS, [shell.pid])
-            until(lambda: len(hierarchy.processes(f"{top}/own")) > 1, "a child in the group")
+            acting.make(f"{top}/own", top, CLUSTERS)
+            acting.take_in(f"{top}/own", "task", "512", [shell.pid])
+            assert hierarchy.read(f"{top}/own/task", "cpu.shares") == "512"
+            until(lambda: len(hierarchy.processes(f"{top}/own/task")) > 1, "a child in the group")
 
             def released() -> bool:
                 acting.release(f"{top}/own")

@@ -14,6 +14,10 @@ pytestmark = pytest.mark.timeout(180)
 ENFORCE = {"cpuSuppress": {"mode": "enforce"}, "cgroupReconcile": {"mode": "enforce"}}
 
 
+def environment(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/environ").read_bytes()
+
+
 def used_cores(stage: Stage, pids: list[int], seconds: float = 2.0) -> float:
     began, before = time.monotonic(), stage.cpu_seconds(pids)
     time.sleep(seconds)
@@ -28,8 +32,11 @@ def test_hogs_are_squeezed_when_the_online_load_rises_and_all_is_put_back_after_
         before = stage.knobs()
         stage.start()
         until(lambda: (stage.quota_cores() or 0) > 0.8 * CPUS, "a limit that leaves batch nearly all")
-        hogs = hierarchy.processes(stage.own)
-        assert len(hogs) >= 2 * CPUS
+        tasks = {name: hierarchy.processes(f"{stage.own}/{name}") for name in hierarchy.children(stage.own)}
+        hogs = [pid for pids in tasks.values() for pid in pids]
+        assert all(name.encode() in environment(pids[0]) for name, pids in tasks.items())
+        assert len(tasks) == 2 * CPUS + 1  # and the application master
+        assert {hierarchy.read(f"{stage.own}/{name}", "cpu.shares") for name in tasks} == {"512"}  # of 500 milli-cores
         assert hierarchy.read(stage.own, "cpu.shares") == "2"
 
         stage.load.percent = 70

@@ -140,10 +140,15 @@ def test_containers_without_groups_are_put_into_one_and_go_back(
     with fallow_on(cluster, tmp_path / "fallow") as fallow:
         fallow.start()
         wait_for(lambda: hierarchy.identity(own) is not None and quota(hierarchy, own) > 0, SECONDS, "a limit")
-        wait_for(lambda: len(hierarchy.processes(own)) >= 3, SECONDS, "the containers in the group")
+
+        def tasks_in_groups() -> dict[str, list[int]]:
+            return {name: hierarchy.processes(f"{own}/{name}") for name in hierarchy.children(own)}
+
+        wait_for(lambda: sum(map(bool, tasks_in_groups().values())) == 3, SECONDS, "a group for each container")
         assert hierarchy.group_of(manager) == home
-        inside = hierarchy.processes(own)
-        assert all(b"container_" in Path(f"/proc/{pid}/environ").read_bytes() for pid in inside)
+        tasks = tasks_in_groups()
+        inside = [pid for pids in tasks.values() for pid in pids]
+        assert all(name.encode() in Path(f"/proc/{pids[0]}/environ").read_bytes() for name, pids in tasks.items())
         fallow.end(signal.SIGKILL)
         restore(fallow)
         assert hierarchy.identity(own) is None

@@ -1,11 +1,13 @@
 """In which groups batch is: found from where each task's processes are, and from what its plugin says of moving them.
 
 A framework that gives its tasks groups has them below one of its own: that one is the batch group, if nothing else is
-in it. Tasks without groups get one: below the group where they are, so that all limits above them stay in force, and so
-that it is known where they came from.
+in it. For tasks without groups one is made below the group where they are, so that all limits above them stay in force,
+and so that it is known where they came from. In it each task gets one, so that none has more for having more processes.
 """
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fallow_core.errors import CgroupError
@@ -19,12 +21,15 @@ LOOK_AGAIN_SECONDS = 10.0
 
 @dataclass(slots=True, kw_only=True)
 class BatchGroup:
-    """One group of batch with its tasks. `home`: it is Fallow's own, made there; `to_move`: what is not in it yet."""
+    """One group of batch with its tasks. `home`: it is Fallow's own, made there.
+
+    `to_move`: the processes of each task that are not in the task's own group yet.
+    """
 
     path: str
     home: str | None = None
     tasks: list[SeenTask] = field(default_factory=list)
-    to_move: list[Process] = field(default_factory=list)
+    to_move: dict[TaskKey, list[Process]] = field(default_factory=dict)
 
     @property
     def clusters(self) -> frozenset[str]:
@@ -33,7 +38,7 @@ class BatchGroup:
 
 
 class BatchGroups:
-    """Finds the groups; `without` says of each task without one why. What was read of a task counts for a while.
+    """Finds the groups; `without` says of each task without one why. What was read of a process counts for a while.
 
     `own_name` is the name of Fallow's own groups.
     """
@@ -43,7 +48,7 @@ class BatchGroups:
         self.foreign: dict[str, str] = {}
         self._hierarchy = hierarchy
         self._own_name = own_name
-        self._places: dict[TaskKey, tuple[float, str]] = {}
+        self._found: dict[Process, tuple[float, str]] = {}
         self._checked: dict[str, float] = {}
 
     def find(
@@ -57,7 +62,6 @@ class BatchGroups:
         """The groups of batch by path, without those in which something else is as well. All `tasks` have members."""
         self.without = {}
         groups: dict[str, BatchGroup] = {}
-        self._places = {key: place for key, place in self._places.items() if key in members}
         for task in tasks:
             group = self._group(task.key, members[task.key], placements.get(task.key), now)
             if group is not None:
@@ -68,21 +72,28 @@ class BatchGroups:
             self.without |= {task.key: self.foreign[path] for task in groups.pop(path).tasks}
         for group in groups.values():
             if group.home is not None:
-                self._find_to_move(group, members)
+                self._find_to_move(group, members, now)
+        self._found = {process: found for process, found in self._found.items() if process in batch.batch}
         return groups
+
+    def look_again(self, processes: Iterable[Process]) -> None:
+        """These were moved: where they are is read anew."""
+        for process in processes:
+            self._found.pop(process, None)
 
     def _group(
         self, key: TaskKey, processes: Iterable[Process], placement: TaskPlacement | None, now: float
     ) -> BatchGroup | None:
         try:
-            place = self._place(key, processes, now)
-        except (OSError, CgroupError) as error:
-            if isinstance(error, CgroupError):
-                self.without[key] = str(error)
+            place = self._found_in(min(processes, key=lambda process: process.start_ticks), now)
+        except OSError:
             return None  # it has ended
-        above, _, name = place.rpartition("/")
-        if name == self._own_name:
-            return BatchGroup(path=place, home=above)
+        except CgroupError as error:
+            self.without[key] = str(error)
+            return None
+        above, made, _ = f"/{place}/".partition(f"/{self._own_name}/")
+        if made:
+            return self._own(above.strip("/"))
         if placement is None:
             self.without[key] = "its plugin has not said yet whether it may be moved"
             return None
@@ -91,18 +102,10 @@ class BatchGroups:
         if own is not None:
             return BatchGroup(path=own.rpartition("/")[0] or own)
         if placement.movable:
-            return BatchGroup(path=f"{place}/{self._own_name}".lstrip("/"), home=place)
+            return self._own(place)
         setting = f": set {placement.setting}" if placement.setting else ""
         self.without[key] = f"its group /{place} is not its own, and it may not be moved{setting}"
         return None
-
-    def _place(self, key: TaskKey, processes: Iterable[Process], now: float) -> str:
-        """The group of a task's first process."""
-        at, place = self._places.get(key, (now - LOOK_AGAIN_SECONDS, ""))
-        if now - at >= LOOK_AGAIN_SECONDS:
-            place = self._hierarchy.group_of(min(processes, key=lambda process: process.start_ticks).pid)
-            self._places[key] = (now, place)
-        return place
 
     def _check(self, groups: Mapping[str, BatchGroup], batch: BatchPass, now: float) -> None:
         """Look now and then whether anything else is in a group that Fallow did not make."""
@@ -128,21 +131,35 @@ class BatchGroups:
             found += [stat.pid for stat in stats if stat.process not in batch.batch]
         return found
 
-    def _find_to_move(self, group: BatchGroup, members: Mapping[TaskKey, Iterable[Process]]) -> None:
-        """One that is elsewhere stays there: it could not be put back."""
-        try:
-            inside = set(self._hierarchy.processes(group.path))
-        except (OSError, CgroupError):
-            inside = set()  # it is not made yet
-        processes = (process for task in group.tasks for process in members[task.key])
-        outside = [process for process in processes if process.pid not in inside]
-        group.to_move = [process for process in outside if self._is_in(process, group.home)]
+    def _own(self, home: str) -> BatchGroup:
+        return BatchGroup(path=f"{home}/{self._own_name}".lstrip("/"), home=home)
 
-    def _is_in(self, process: Process, group: str | None) -> bool:
+    def _find_to_move(self, group: BatchGroup, members: Mapping[TaskKey, Iterable[Process]], now: float) -> None:
+        """Processes of a task that are where it was found, or beside its group. Others could not be put back."""
+        for task in group.tasks:
+            if to_move := [each for each in members[task.key] if self._is_in(each, (group.home, group.path), now)]:
+                group.to_move[task.key] = to_move
+
+    def _is_in(self, process: Process, groups: Collection[str | None], now: float) -> bool:
         try:
-            return self._hierarchy.group_of(process.pid) == group
+            return self._found_in(process, now) in groups
         except (OSError, CgroupError):
             return False
+
+    def _found_in(self, process: Process, now: float) -> str:
+        """The group of a process, as it was read lately."""
+        at, place = self._found.get(process, (now - LOOK_AGAIN_SECONDS, ""))
+        if now - at >= LOOK_AGAIN_SECONDS:
+            place = self._hierarchy.group_of(process.pid)
+            self._found[process] = (now, place)
+        return place
+
+
+def name_of(key: TaskKey) -> str:
+    """The name of a task's own group: its id, as far as that can be a directory's name."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_:-]{0,200}", key.task_id):
+        return key.task_id
+    return "task_" + hashlib.sha256("/".join(key).encode(errors="surrogateescape")).hexdigest()[:20]
 
 
 def _outermost(groups: Mapping[str, BatchGroup]) -> dict[str, BatchGroup]:

@@ -5,6 +5,7 @@ one that grows the group itself (v1 refuses a group more than the group above it
 seen with the next call, since every file is read anew each time.
 """
 
+import contextlib
 import errno
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -71,24 +72,43 @@ class Knobs:
         """Bring one group, and what below it would be in the way, to what is wanted."""
         self._tried(group, lambda: self._apply(group, wanted))
 
-    def take_in(self, group: str, home: str, clusters: frozenset[str], pids: Iterable[int]) -> None:
-        """Put processes into a group that is made for them, if it is not there yet. Those that end are left out."""
+    def make(self, group: str, home: str, clusters: frozenset[str]) -> None:
+        """Make a group that processes from `home` can be put into the children of."""
 
-        def take_in() -> None:
+        def make() -> None:
             self._forget_if_another(group)
-            hierarchy = self._hierarchy
             if group not in self.kept:
                 self._keep({**self.kept, group: Kept(identity=None, clusters=clusters, home=home)})
             try:
-                hierarchy.make(group, cpu.file_of(Knob.LIMIT, hierarchy.version))
+                self._hierarchy.make(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
             except CgroupError:
                 self._forget_if_another(group)
                 raise
+            self._hierarchy.pass_on(group)
             if self.kept[group].identity is None:
-                self._keep({**self.kept, group: replace(self.kept[group], identity=hierarchy.identity(group))})
-            self._move(pids, group)
+                self._keep({**self.kept, group: replace(self.kept[group], identity=self._hierarchy.identity(group))})
 
-        self._tried(group, take_in)
+        self._tried(group, make)
+
+    def take_in(self, group: str, name: str, weight: str, pids: Iterable[int]) -> None:
+        """Put processes into a child of a group that was made for them. Those that end are left out."""
+
+        child, file = f"{group}/{name}", cpu.file_of(Knob.WEIGHT, self._hierarchy.version)
+
+        def take_in() -> None:
+            self._hierarchy.make(child, file)
+            if self._hierarchy.read(child, file) != weight:
+                self._hierarchy.write(child, file, weight)
+            self._move(pids, child)
+
+        self._tried(child, take_in)
+
+    def clear(self, group: str, names: Collection[str]) -> None:
+        """Remove the children of a group that was made, but these, as far as nothing is in them any more."""
+        for name in self._hierarchy.children(group):
+            if name not in names:
+                with contextlib.suppress(OSError):
+                    self._hierarchy.remove(f"{group}/{name}")
 
     def release(self, group: str) -> None:
         """Put one group back as it was found, with all below it that was changed for it. What fails is tried again
@@ -155,8 +175,9 @@ class Knobs:
         for one in sorted(there, key=lambda one: one.count("/"), reverse=True):
             home = self.kept[one].home
             if home is not None:
-                self._empty(one, home)
-                self._hierarchy.remove(one)
+                for child in (*reversed(list(self._hierarchy.below(one))), one):
+                    self._empty(child, home)
+                    self._hierarchy.remove(child)
         self._keep({name: value for name, value in self.kept.items() if name not in inside})
 
     def _empty(self, group: str, home: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups
+from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups, name_of
 from fallow_core.agent.knobs import Knobs, Wanted
 from fallow_core.agent.placements import Placements
 from fallow_core.errors import CgroupError, SampleError
@@ -73,7 +73,8 @@ class Squeeze:
             self._take_in(view.now)
         for path, group in self.groups.items():
             self._apply(path, group)
-        self.knobs.forget_problems_but(self.groups)
+        children = {f"{path}/{name_of(task.key)}" for path, group in self.groups.items() for task in group.tasks}
+        self.knobs.forget_problems_but(children | self.groups.keys())
 
     def release(self, groups: Iterable[str]) -> None:
         """Put groups back as they were found."""
@@ -115,8 +116,10 @@ class Squeeze:
 
     def _is_deserted(self, group: str) -> bool:
         """Whether nothing is in a group any more: one of Fallow's own would keep the group above from being removed."""
+        if group in self.groups:
+            return False
         try:
-            return group not in self.groups and not self.hierarchy.processes(group)
+            return not any(map(self.hierarchy.processes, (group, *self.hierarchy.below(group))))
         except (OSError, CgroupError):
             return False
 
@@ -128,14 +131,20 @@ class Squeeze:
     def _take_in(self, now: float) -> None:
         self._failed_at = {path: at for path, at in self._failed_at.items() if path in self.groups}
         for path, group in self.groups.items():
-            if group.home is None or (not group.to_move and path in self.knobs.kept):
+            if group.home is None or now - self._failed_at.get(path, now - LOOK_AGAIN_SECONDS) < LOOK_AGAIN_SECONDS:
                 continue
-            if now - self._failed_at.get(path, now - LOOK_AGAIN_SECONDS) < LOOK_AGAIN_SECONDS:
-                continue
-            alive = [process.pid for process in group.to_move if self._is_alive(process)]
-            self.knobs.take_in(path, group.home, group.clusters, alive)
+            if path not in self.knobs.kept or self.hierarchy.identity(path) is None:
+                self.knobs.make(path, group.home, group.clusters)
             if path not in self.knobs.kept:
                 self._failed_at[path] = now
+                continue
+            for task in group.tasks:
+                alive = [process for process in group.to_move.get(task.key, ()) if self._is_alive(process)]
+                if alive:
+                    weight = cpu.weight_text(self.hierarchy.version, task.requested.cpu_milli)
+                    self.knobs.take_in(path, name_of(task.key), weight, [process.pid for process in alive])
+                    self.found.look_again(alive)
+            self.knobs.clear(path, {name_of(task.key) for task in group.tasks})
 
     def _apply(self, path: str, group: BatchGroup) -> None:
         reconciles = self.policy.cgroup_reconcile.mode is StrategyMode.ENFORCE

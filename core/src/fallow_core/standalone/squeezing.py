@@ -110,7 +110,7 @@ def _group(squeeze: Squeeze, group: BatchGroup) -> View:
         "group": f"/{group.path}",
         "clusters": sorted(group.clusters),
         "tasks": len(group.tasks),
-        "to_move": len(group.to_move),
+        "to_move": sum(map(len, group.to_move.values())),
         "limit_milli": limit,
         "enforced": squeeze.limits_enforced(group),
         "in_force_milli": in_force_milli(squeeze.hierarchy, group.path),

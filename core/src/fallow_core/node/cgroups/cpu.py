@@ -58,6 +58,13 @@ def limit_text(hierarchy: Hierarchy, group: str, limit: Fraction) -> str:
     return f"{quota}" if hierarchy.version == 1 else f"{quota} {period}"
 
 
+def weight_text(version: int, milli: int) -> str:
+    """What to write for the weight of a task that requested so many milli-cores, as YARN does it for its containers."""
+    if version == 1:
+        return f"{max(2, min(milli * 1024 // 1000, 262_144))}"
+    return f"{max(1, min(milli // 10, 10_000))}"
+
+
 def throttled_seconds(hierarchy: Hierarchy, group: str) -> float | None:
     """For how long, in all, its tasks were kept waiting by its limit; `None` if the kernel does not tell."""
     name, per_second = ("throttled_time", 1e9) if hierarchy.version == 1 else ("throttled_usec", 1e6)

@@ -42,16 +42,19 @@ class Hierarchy:
         except OSError:
             return None
 
+    def children(self, group: str) -> list[str]:
+        """The names of the groups right below one; none if it is gone."""
+        try:
+            return self.files.folders(self.path(group))
+        except OSError:
+            return []
+
     def below(self, group: str) -> Iterator[str]:
         """All groups below one, a parent before its children. One that vanishes meanwhile is left out."""
         waiting = [group]
         while waiting:
             current = waiting.pop()
-            try:
-                names = self.files.folders(self.path(current))
-            except OSError:
-                continue
-            children = [f"{current}/{name}" if current else name for name in names]
+            children = [f"{current}/{name}".lstrip("/") for name in self.children(current)]
             yield from children
             waiting.extend(children)
 
@@ -96,6 +99,11 @@ class Hierarchy:
             self.files.remove(self.path(group))
             above = self.path(group.rpartition("/")[0])
             raise CgroupError(f"{above} does not pass {self.controller} on (cgroup.subtree_control)") from None
+
+    def pass_on(self, group: str) -> None:
+        """Let groups below one have the controller as well, which v1 always does."""
+        if self.version == 2:
+            self.write(group, "cgroup.subtree_control", f"+{self.controller}")
 
     def remove(self, group: str) -> None:
         """Remove an empty group."""
