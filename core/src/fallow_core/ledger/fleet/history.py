@@ -45,7 +45,7 @@ class History:
         if not full.size:
             return
         some = self._near.of(full)
-        some.expire(self._ticks.times(some.ticks), horizon)
+        some.expire(self._ticks, horizon)
         still = some.push(new.take(full), tick)
         self._near.put(full, some)
         if still.size:
@@ -56,7 +56,7 @@ class History:
             self._far = np.concatenate([self._far, full.take(still)])
 
     def _push_deep(self, deep: Stacks, new: Ints, tick: int, horizon: float) -> None:
-        deep.expire(self._ticks.times(deep.ticks), horizon)
+        deep.expire(self._ticks, horizon)
         full = deep.push(new, tick)
         if full.size:
             self._deep = deep = deep.deeper()

@@ -40,38 +40,21 @@ class Holds:
         `behind`: which are far below their fair share; those do not have to hold for longer.
         """
         found = self._newest.copy()
-        for r in range(RESOURCES):
-            columns = np.flatnonzero(asked[:, r])
-            if columns.size:
-                of_asked = (self._newest, self._since, unit, behind)
-                some = (of[:, r].reshape(-1).take(columns) for of in of_asked)
-                slots, nodes = np.divmod(columns, self._shape[2])
-                found[slots, r, nodes] = self._held(r, columns, *some, policy, now)
-        return found
-
-    def _held(
-        self,
-        r: int,
-        columns: Ints,
-        newest: Ints,
-        since: Floats,
-        unit: Ints,
-        behind: Bools,
-        policy: PublishingPolicy,
-        now: float,
-    ) -> Ints:
-        hold = policy.growth_hold_seconds
-        least = self._least(r, columns, newest, since, now, hold)
-        little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
-        little |= least - newest <= unit
-        slow = np.flatnonzero(little & ~behind)
-        least[slow] = self._least(r, columns.take(slow), newest.take(slow), since.take(slow), now, SLOW * hold)
-        return np.maximum(newest, least, out=least)
-
-    def _least(self, r: int, columns: Ints, newest: Ints, since: Floats, now: float, seconds: float) -> Ints:
-        watched = np.flatnonzero(now - since >= seconds)
-        found = newest.copy()
-        found[watched] = self._histories[r].least(columns.take(watched), now - seconds)
+        slots, resources, nodes = np.nonzero(asked)
+        at = (slots * RESOURCES + resources) * self._shape[2] + nodes
+        columns = slots * self._shape[2] + nodes
+        for r, history in enumerate(self._histories):
+            some = np.flatnonzero(resources == r)
+            own, of_own = at.take(some), columns.take(some)
+            newest, since = found.reshape(-1).take(own), self._since.reshape(-1).take(own)
+            hold = policy.growth_hold_seconds
+            least = _least(history, of_own, newest, since, now, hold)
+            little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
+            little |= least - newest <= unit.reshape(-1).take(own)
+            slow = np.flatnonzero(little & ~behind.reshape(-1).take(own))
+            of_slow = (of_own.take(slow), newest.take(slow), since.take(slow))
+            least[slow] = _least(history, *of_slow, now, SLOW * hold)
+            found.reshape(-1)[own] = np.maximum(newest, least)
         return found
 
     def plain(self, slot: int, resource: int, node: int, hold_seconds: float) -> GrowthHold | None:
@@ -112,3 +95,11 @@ class Holds:
 
     def _column(self, slot: int, node: int) -> int:
         return slot * self._shape[2] + node
+
+
+def _least(history: History, columns: Ints, newest: Ints, since: Floats, now: float, seconds: float) -> Ints:
+    """The smallest target of the last seconds; the newest size where that stood for less long."""
+    watched = np.flatnonzero(now - since >= seconds)
+    found = newest.copy()
+    found[watched] = history.least(columns.take(watched), now - seconds)
+    return found

@@ -1,18 +1,22 @@
 """`ledger.node_ledger` for many nodes at once: from what is known of them to the size that each row should have."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from fallow_core.ledger.fleet.arrays import NONE, Bools, Ints, product_quotient, up_to_units
 from fallow_core.ledger.fleet.capacity import batch_capacities
-from fallow_core.ledger.fleet.columns import NodeColumns, RowColumns
+from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns
 from fallow_core.ledger.fleet.level import whole_units
 from fallow_core.ledger.fleet.sharing import targets
 from fallow_core.ledger.fleet.terms import ALL, NOTHING, AccountTable, NodeTerms
 from fallow_core.ledger.fleet.together import Claims, cut
 from fallow_core.ledger.sharing import FULL_PERCENT
 from fallow_core.model.policy import PublishingPolicy, Sharing
+
+Lookup: TypeAlias = Callable[[Ints], Ints]
 
 
 @dataclass(slots=True)
@@ -48,8 +52,9 @@ def sizes(
     believed = rows.belief.sum(0)
     batch = np.where(measured, batch_capacities(nodes, node_terms.table), believed)
     drain_step = batch * policy.drain_step_percent // 100
-    most = _most(nodes, rows, table, policy, now)
-    claims = _claims(nodes, rows, table, policy, batch, most)
+    of_terms = _lookup(table, rows)
+    most = _most(nodes, rows, table, of_terms(table.maximum), policy, now)
+    claims = _claims(nodes, rows, table, of_terms, policy, batch, most)
     demand, fair = cut(claims)
     shared = policy.sharing is Sharing.SHARED
     of_accounts, drains = targets(claims, demand, fair, drain_step, shared=shared)
@@ -71,7 +76,9 @@ def sizes(
     )
 
 
-def _most(nodes: NodeColumns, rows: RowColumns, table: AccountTable, policy: PublishingPolicy, now: float) -> Ints:
+def _most(
+    nodes: NodeColumns, rows: RowColumns, table: AccountTable, most: Ints, policy: PublishingPolicy, now: float
+) -> Ints:
     """What rows may be sized to: nothing, what they have, or what the framework can use."""
     age, late = now - nodes.measured_at, policy.withdraw_after_seconds
     unmeasured = np.isnan(age)
@@ -85,35 +92,41 @@ def _most(nodes: NodeColumns, rows: RowColumns, table: AccountTable, policy: Pub
     switch = table.switch.take(rows.terms)
     keeps = (old_rows | (switch != ALL))[:, None] | old
     nothing = (switch == NOTHING)[:, None] | withdrawn
-    most = _of_terms(table.maximum, rows)
     np.copyto(most, rows.newest, where=keeps)
     np.copyto(most, 0, where=nothing)
     return most
 
 
 def _claims(
-    nodes: NodeColumns, rows: RowColumns, table: AccountTable, policy: PublishingPolicy, batch: Ints, most: Ints
+    nodes: NodeColumns,
+    rows: RowColumns,
+    table: AccountTable,
+    of_terms: Lookup,
+    policy: PublishingPolicy,
+    batch: Ints,
+    most: Ints,
 ) -> Claims:
-    unit = _of_terms(table.unit, rows)
-    pending = _of_terms(table.pending, rows)
+    unit, pending = of_terms(table.unit), of_terms(table.pending)
     room = np.maximum(nodes.capacity * policy.drain_step_percent // 100, rows.floor)
     unknown = pending < 0
     return Claims(
         batch=batch,
-        weight=np.broadcast_to(table.weight.take(rows.terms)[:, None], unit.shape),
+        weight=of_terms(table.weight),
         allocated=rows.allocated,
         wants=_wants(rows, pending, unknown, room, unit),
-        limit=_limits(rows, table, batch, most, unit),
+        limit=_limits(table, of_terms, batch, most, unit),
         floor=rows.floor,
         unit=unit,
         next_up=np.where(unknown, rows.allocated, pending),
-        spare=np.where(unknown, room, _of_terms(table.largest, rows)),
+        spare=np.where(unknown, room, of_terms(table.largest)),
     )
 
 
-def _of_terms(column: Ints, rows: RowColumns) -> Ints:
-    """A column of the account table, by slot, resource and node."""
-    return np.stack([of.take(rows.terms) for of in column], 1)
+def _lookup(table: AccountTable, rows: RowColumns) -> Lookup:
+    """Looks columns of the account table up, by slot, resource and node."""
+    count = len(table.clusters)
+    at = rows.terms[:, None] + np.arange(0, RESOURCES * count, count)[:, None]
+    return lambda column: column.reshape(-1).take(at)
 
 
 def _wants(rows: RowColumns, pending: Ints, unknown: Bools, room: Ints, unit: Ints) -> Ints:
@@ -128,14 +141,14 @@ def _wants(rows: RowColumns, pending: Ints, unknown: Bools, room: Ints, unit: In
     return wants
 
 
-def _limits(rows: RowColumns, table: AccountTable, batch: Ints, most: Ints, unit: Ints) -> Ints:
+def _limits(table: AccountTable, of_terms: Lookup, batch: Ints, most: Ints, unit: Ints) -> Ints:
     """The least of the operator's limit and of what rows may be sized to, in whole units; most are whole already."""
-    limits, maximum = _of_terms(table.limit_amount, rows), _of_terms(table.maximum, rows)
+    limits = of_terms(table.limit_amount)
     if (table.limit_percent >= 0).any():
-        percent = _of_terms(table.limit_percent, rows)
+        percent = of_terms(table.limit_percent)
         limits = np.where(percent >= 0, batch * percent // 100, limits)
     np.minimum(limits, most, out=limits)
-    slots, resources, at = np.nonzero((limits != maximum) & (limits > 0) & (limits != NONE))
+    slots, resources, at = np.nonzero((limits != of_terms(table.maximum)) & (limits > 0) & (limits != NONE))
     units = unit[slots, resources, at]
     limits[slots, resources, at] = limits[slots, resources, at] // units * units
     return limits
@@ -178,5 +191,9 @@ def _grown(nodes: NodeColumns, rows: RowColumns, claims: Claims, wanted: Ints, *
 def _allowed(free: Ints, growth: Ints, units: Ints) -> Ints:
     """Growth within what is free, in whole units: each gets the same part of it."""
     together = growth.sum(0)
-    parts = product_quotient(*np.broadcast_arrays(np.minimum(free, together), growth, together))
+    parts = growth.copy()
+    short = np.flatnonzero(together > free)
+    if short.size:
+        of_short = (free.take(short), growth.take(short, 1), together.take(short))
+        parts[:, short] = product_quotient(*np.broadcast_arrays(*of_short))
     return whole_units(free, parts, units)

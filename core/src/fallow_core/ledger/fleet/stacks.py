@@ -7,7 +7,7 @@ time is the smallest target since then. What lies above `count` is over.
 import numpy as np
 import numpy.typing as npt
 
-from fallow_core.ledger.fleet.arrays import AnyArray, Floats, Ints
+from fallow_core.ledger.fleet.arrays import AnyArray, Ints
 from fallow_core.ledger.fleet.ticks import Ticks
 
 MORE = 8
@@ -80,14 +80,12 @@ class Stacks:
         found.put(np.arange(len(self.count)), self)
         return found
 
-    def expire(self, times: Floats, since: float) -> None:
-        """Drop the entries from before. `times`: by depth and column."""
-        old = self._before(times, since)
-        for columns in (np.flatnonzero(old == many) for many in range(1, int(old.max(initial=0)) + 1)):
-            many = old[columns[:1]].sum()
-            self.targets[: self.depth - many, columns] = self.targets[many:, columns]
-            self.ticks[: self.depth - many, columns] = self.ticks[many:, columns]
-        self.count -= old.astype(np.uint16)
+    def expire(self, ticks: Ticks, since: float) -> None:
+        """Drop the entries from before."""
+        while (columns := np.flatnonzero((self.count > 0) & (ticks.times(self.ticks[0]) < since))).size:
+            self.targets[:-1, columns] = self.targets[1:, columns]
+            self.ticks[:-1, columns] = self.ticks[1:, columns]
+            self.count[columns] -= 1
 
     def least(self, columns: Ints, ticks: Ticks, since: float) -> AnyArray:
         """The smallest target of some columns since then."""
@@ -99,10 +97,4 @@ class Stacks:
             if not going.size:
                 break
             found[going] = self.targets[k + 1].take(columns.take(going))
-        return found
-
-    def _before(self, times: Floats, since: float) -> Ints:
-        """How many entries are from before."""
-        used = np.arange(self.depth)[:, None] < self.count
-        found: Ints = ((times < since) & used).sum(0)
         return found

@@ -95,7 +95,7 @@ class AccountTable:
 
     def __init__(self, terms: list[AccountTerm], pending: Mapping[str, Pending | None]) -> None:
         self.clusters = [term.cluster for term in terms]
-        self.weight = np.array([term.policy.weight for term in terms], np.int64)
+        self.weight = _by_resource(terms, lambda term, _: term.policy.weight)
         self.switch = np.array([_switch(term.policy.switch) for term in terms], np.int8)
         self.unit = _by_resource(terms, lambda term, r: term.unit.amount(r))
         self.maximum = _by_resource(terms, _maximum)

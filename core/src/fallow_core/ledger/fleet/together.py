@@ -8,6 +8,9 @@ from fallow_core.ledger.fleet.arrays import NONE, Bools, Ints, product_quotient,
 from fallow_core.ledger.fleet.level import levels
 from fallow_core.ledger.together import ROUNDS
 
+MANY = 0.7
+"""From this share on it is quicker to compute all than to pick out those that are not done."""
+
 
 @dataclass(slots=True)
 class Claims:
@@ -51,19 +54,21 @@ def cut(claims: Claims) -> tuple[Ints, Ints]:
     nodes, of, some_demand, some_fair = np.arange(demand.shape[-1]), claims, demand, fair
     for _ in range(ROUNDS):
         usable = _usable(of, some_demand, some_fair)
-        matters = (usable != some_demand) & (np.minimum(usable, some_demand) <= some_fair)
-        if nodes.size == demand.shape[-1]:
+        again = ((usable != some_demand) & (np.minimum(usable, some_demand) <= some_fair)).any(0)
+        if of is claims:
             demand = usable
         else:
             demand[..., nodes] = usable
-        again = matters.any(0)
         changed = np.flatnonzero(again.any(0))
         if not changed.size:
             break
-        nodes, of, some_demand = nodes.take(changed), of.of(changed), usable.take(changed, -1)
-        some_fair = some_fair.take(changed, -1)
-        of.fair_again(some_demand, some_fair, np.flatnonzero(again.take(changed, -1)))
-        fair[..., nodes] = some_fair
+        some_demand = usable
+        if changed.size < MANY * again.shape[-1]:
+            nodes, of, again = nodes.take(changed), of.of(changed), again.take(changed, -1)
+            some_demand, some_fair = usable.take(changed, -1), some_fair.take(changed, -1)
+        of.fair_again(some_demand, some_fair, np.flatnonzero(again))
+        if of is not claims:
+            fair[..., nodes] = some_fair
     return demand, fair
 
 
