@@ -11,7 +11,7 @@ from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.diagnosis.outside import HostSize, Outside, Page
 from fallow_yarn.diagnosis.settings import Settings
 from fallow_yarn.errors import YarnError
-from fallow_yarn.identity import is_loopback, own_ids
+from fallow_yarn.identity import by_host, is_loopback, own_ids
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.rm.client import Facts, Reading
 from fallow_yarn.rm.facts import Identity
@@ -91,7 +91,7 @@ class Fakes:
 
         def own(node: Node, ids: Collection[str]) -> list[str]:
             local = is_loopback(wanted.resource_manager.host)
-            return own_ids(ids, node.addresses, wanted.node_managers, local)
+            return own_ids(by_host(ids), node.addresses, wanted.node_managers, local)
 
         found = diagnose(self.manager, wanted, own, (HOST,), Deadline.after(5), self._outside())
         by_subject = {finding.subject: finding for finding in found}

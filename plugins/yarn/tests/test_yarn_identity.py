@@ -1,10 +1,10 @@
 import pytest
 
-from fallow_yarn.identity import host_of, is_loopback, own_ids
+from fallow_yarn.identity import by_host, host_of, is_loopback, own_ids
 
 
 def own(*node_ids: str, addresses: tuple[str, ...] = (), local: bool = False) -> list[str]:
-    return own_ids(node_ids, addresses, None, local)
+    return own_ids(by_host(node_ids), addresses, None, local)
 
 
 def test_a_node_is_ours_by_its_host_name_or_its_ip_address() -> None:
@@ -46,7 +46,7 @@ def test_loopback_names_count_only_where_the_resource_manager_is_local(node_id: 
 
 def test_a_list_in_the_config_replaces_the_addresses() -> None:
     ids = ("worker-1:1", "worker-1:2", "localhost:3")
-    assert own_ids(ids, ("worker-1",), ("localhost:3", "worker-1:2", "nowhere:4"), manager_is_local=False) == [
+    assert own_ids(by_host(ids), ("worker-1",), ("localhost:3", "worker-1:2", "nowhere:4"), manager_is_local=False) == [
         "localhost:3",
         "worker-1:2",
     ]

@@ -6,23 +6,31 @@ is reached by one: any other host's NodeManager may call itself `localhost` too.
 """
 
 import ipaddress
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
+def by_host(node_ids: Iterable[str]) -> dict[str, list[str]]:
+    """The ids by their host: so that each of many nodes finds its own without a look at all."""
+    found: dict[str, list[str]] = {}
+    for node_id in node_ids:
+        found.setdefault(host_of(node_id), []).append(node_id)
+    return found
+
+
 def own_ids(
-    node_ids: Iterable[str], addresses: Collection[str], configured: Collection[str] | None, manager_is_local: bool
+    ids_by_host: Mapping[str, Collection[str]],
+    addresses: Collection[str],
+    configured: Collection[str] | None,
+    manager_is_local: bool,
 ) -> list[str]:
     """The ids, in order, that belong to a node with these addresses (host names and IP addresses)."""
     if configured is not None:
-        wanted = set(configured)
-        return sorted(node_id for node_id in node_ids if node_id in wanted)
-    known = {_canonical(address) for address in addresses}
+        return sorted(node_id for node_id in set(configured) if node_id in ids_by_host.get(host_of(node_id), ()))
+    hosts = {_canonical(address) for address in addresses}
     return sorted(
-        node_id
-        for node_id in node_ids
-        if (host := host_of(node_id)) in known and (manager_is_local or not is_loopback(host))
+        node_id for host in hosts if manager_is_local or not is_loopback(host) for node_id in ids_by_host.get(host, ())
     )
 
 

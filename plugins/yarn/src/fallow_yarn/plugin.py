@@ -36,7 +36,7 @@ from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
-from fallow_yarn.identity import is_loopback, own_ids
+from fallow_yarn.identity import by_host, is_loopback, own_ids
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
@@ -78,6 +78,7 @@ class YarnInstance:
         history = SizeHistory()
         self._reads, self._acts = manager(spec, history), manager(spec, history)
         self._nodes: Mapping[str, NodeReading] = {}
+        self._ids_by_host: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})
         self._capabilities: Capabilities | None = None
         self._publisher = Publisher(self._acts, spec)
         self._roles = cluster.roles
@@ -172,7 +173,11 @@ class YarnInstance:
 
     def _own(self, node: Node, node_ids: Mapping[str, object]) -> list[str]:
         manager_is_local = is_loopback(self._spec.resource_manager.host)
-        return own_ids(node_ids, node.addresses, self._spec.node_managers, manager_is_local)
+        indexed, ids_by_host = self._ids_by_host
+        if indexed is not node_ids:
+            ids_by_host = by_host(node_ids)
+            self._ids_by_host = (node_ids, ids_by_host)
+        return own_ids(ids_by_host, node.addresses, self._spec.node_managers, manager_is_local)
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         capabilities = self._capabilities or report.capabilities(self._acts.facts(deadline))
