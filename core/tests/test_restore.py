@@ -187,7 +187,7 @@ def test_a_plugin_that_cannot_be_built_is_a_restore_that_is_not_done(
 def test_a_broken_cluster_file_is_a_restore_that_is_not_done(settings: Config) -> None:
     problem = Problem(file=Path("/etc/fallow/clusters.d/ops.yaml"), line=3, message="unknown key 'usr'")
     answer = restore.restore(config(settings.file.parent, {}, problems=(problem,)), "ada")
-    assert answer == {"done": False, "rows": [], "problems": [str(problem)]}
+    assert answer == {"done": False, "rows": [], "groups": [], "problems": [str(problem)]}
 
 
 def test_work_above_the_size_found_first_is_told(settings: Config, host: FakeHost, framework: Framework) -> None:

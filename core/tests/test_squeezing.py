@@ -111,7 +111,8 @@ def test_a_running_fallow_puts_groups_back_and_leaves_them_alone(settings: Confi
     fallow = started(settings, fake)
     with serving(fallow):
         answer = restore.restore(settings, "somebody")
-        assert answer["done"], answer
+        assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
+        assert "control group /nm/fallow.n1: put back as it was found" in render.restored(answer)
         assert fake.knobs() == before
     for _ in range(5):
         fallow.step()
@@ -124,7 +125,7 @@ def test_after_kill_9_this_process_puts_groups_back(settings: Config, fake: Fake
     started(settings, fake).close()
     assert fake.knobs() != before
     answer = restore.restore(settings, "ada")
-    assert answer["done"], answer
+    assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
     assert fake.knobs() == before
 
 
@@ -132,7 +133,7 @@ def test_what_cannot_be_put_back_is_said(settings: Config, fake: FakeCgroups, mo
     started(settings, fake).close()
     monkeypatch.setattr(fake, "_move", lambda *args: None)
     answer = restore.restore(settings, "ada")
-    assert not answer["done"]
+    assert (answer["done"], answer["groups"]) == (False, [])
     assert any("/nm/fallow.n1: this control group is not as it was found" in text for text in answer["problems"])
 
 

@@ -64,7 +64,7 @@ def test_hogs_are_squeezed_when_the_online_load_rises_and_all_is_put_back_after_
         assert (held is not None, stage.quota_cores() is not None) == (True, True)
         until(lambda: stage.squeeze()["groups"], "its tasks")
         stage.end(signal.SIGKILL)
-        stage.restore()
+        assert f"control group /{stage.own}: put back as it was found" in stage.restore()
         after = stage.knobs()
         assert {key: after[key] for key in before} == before
         assert after.keys() - before.keys() == set()

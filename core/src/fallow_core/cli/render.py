@@ -224,6 +224,7 @@ def restored(answer: Answer) -> list[str]:
     for row in answer["rows"]:
         sizes = ", ".join(f"{UNITS[name]}: {_part(name, row['in_force'])}" for name in RESOURCE_NAMES)
         lines += paragraph(f"{row['cluster']} {row['framework_node']}: {row['detail']}; in force {sizes}")
+    lines += [f"control group {group}: put back as it was found" for group in answer.get("groups", ())]
     lines += _marked(answer["problems"])
     return lines or ["no node of any cluster is here: nothing to put back"]
 

@@ -4,7 +4,7 @@ A running Fallow does it, or else this process with the same journals.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
@@ -26,22 +26,24 @@ def restore(config: Config, who: str, clock: Callable[[], float] = time.monotoni
     :raises FallowError: a running Fallow refuses, or nothing can be written down.
     """
     try:
+        changed = ask(config.control_socket, {"request": "status"}).get("changed_groups", {})
         ask(config.control_socket, {"request": "restore"})
     except NotRunningError:
         with closing(Standalone(config, clock)) as fallow:
+            changed = fallow.squeezing.changed()
             fallow.controller.restore(who)  # before anything is built: nothing else is to be sent
 
             def by_this_process() -> View:
                 fallow.step()
                 return requests.status(fallow)
 
-            return outcome(_at_rest(by_this_process, clock))
+            return outcome(_at_rest(by_this_process, clock), changed)
 
     def by_running_process() -> View:
         time.sleep(POLL_SECONDS)
         return ask(config.control_socket, {"request": "status"})
 
-    return outcome(_at_rest(by_running_process, clock))
+    return outcome(_at_rest(by_running_process, clock), changed)
 
 
 def _at_rest(next_status: Callable[[], View], clock: Callable[[], float]) -> View:
@@ -59,8 +61,10 @@ def _under_way(status: View) -> bool:
     return bool(restoring) or any(row["newest"] != row["in_force"] for row in rows)
 
 
-def outcome(status: View) -> View:
-    """What became of each row, and what else kept sizes from being put back; `done` if nothing did."""
+def outcome(status: View, changed: Iterable[str] = ()) -> View:
+    """What became of each row and of the control groups that were changed, and what else kept something from being put
+    back; `done` if nothing did.
+    """
     rows = [_row(cluster["cluster"], row) for cluster in status["clusters"] for row in cluster["rows"]]
     problems = [text for file in status.get("refused_files", ()) for text in file["problems"]]
     problems += [f"{name}: {why}" for name, why in status["failed"].items()]
@@ -79,7 +83,9 @@ def outcome(status: View) -> View:
         f"/{group}: this control group is not as it was found: {why or 'not put back yet'}"
         for group, why in status.get("changed_groups", {}).items()
     ]
-    return {"done": not problems and all(row["done"] for row in rows), "rows": rows, "problems": problems}
+    groups = [f"/{group}" for group in changed if group not in status.get("changed_groups", {})]
+    done = not problems and all(row["done"] for row in rows)
+    return {"done": done, "rows": rows, "groups": groups, "problems": problems}
 
 
 def _row(cluster: str, row: View) -> View:
