@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fallow_core.ledger.fleet.history import FAR, NEAR, History
@@ -27,6 +27,7 @@ targets = st.lists(st.integers(0, 5), min_size=COLUMNS, max_size=COLUMNS) | st.j
 rounds = st.lists(st.tuples(st.sampled_from([1.0, 2.0, 9.0, 60.0]), targets, st.booleans()), min_size=1, max_size=60)
 
 
+@settings(deadline=None)
 @given(rounds)
 def test_the_smallest_target_of_the_last_while_is_that_of_the_plain_version(
     rounds: list[tuple[float, list[int], bool]],
@@ -77,6 +78,7 @@ def test_when_the_numbers_of_times_run_out_targets_count_as_later() -> None:
     assert all(ticks.time(number) >= i for i, number in enumerate(numbers))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([1.0, 10.0]), st.integers(0, 30), st.integers(0, 40)), max_size=40))
 def test_growth_holds_in_both_forms_are_the_same(rounds: list[tuple[float, int, int]]) -> None:
     policy, now = PublishingPolicy(growth_hold_seconds=HOLD), 50.0
