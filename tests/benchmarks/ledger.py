@@ -140,7 +140,7 @@ def measured(nodes: int, rounds: int, pool: ThreadPoolExecutor) -> tuple[World, 
             took.append(time.perf_counter() - began)
             cpu.append(time.process_time() - began_cpu)
             many.append(len(due.nodes))
-    size = world.fleet.nbytes / (len(world.fleet.blocks) * world.fleet.block_nodes * len(CLUSTERS))
+    size = world.fleet.nbytes / (nodes * len(CLUSTERS))
     print(
         f"{nodes:>7} nodes: median {median_ms(took):.1f} ms, least {min(took) * 1000:.1f} ms"
         f" ({median_ms(took) / nodes * 1e6:.0f} ns a node), CPU {median_ms(cpu):.1f} ms;"

@@ -59,6 +59,11 @@ class GrowthHold:
         while self._targets[0][0] < now - SLOW * hold_seconds:
             self._targets.popleft()
 
+    @property
+    def targets(self) -> tuple[tuple[float, int], ...]:
+        """The times and targets that count."""
+        return tuple(self._targets)
+
     def least(self, now: float, seconds: float) -> int:
         """The smallest target of the last seconds; the newest size if that stood for less long."""
         if now - self.since < seconds:
@@ -104,7 +109,7 @@ def due_rows(
     for entry, *decided in zip(ledger.cpu.rows, *decisions, strict=True):
         row = by_key[entry.key]
         if row.state is NodeState.RUNNING and row.in_force is not None:
-            found = _row_due(row, decided, policy, now, offer_lasts_seconds.get(row.key.cluster))
+            found = row_due(row, decided, policy, now, offer_lasts_seconds.get(row.key.cluster))
             due += [] if found is None else [found]
     return sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
 
@@ -176,9 +181,10 @@ def _capped(entry: RowEntry, ledger: ResourceLedger) -> bool:
     return above_most or (account.limit is not None and account.limit < own)
 
 
-def _row_due(
+def row_due(
     row: Row, decisions: list[DueResource], policy: PublishingPolicy, now: float, lasts_seconds: int | None
 ) -> Due | None:
+    """A row that is due, from what was decided about its resources; `None` if it is not."""
     if row.refused_at is not None and now - row.refused_at < policy.in_flight_seconds:
         return None
     reasons = [f"{name}: {d.why}" for name, d in zip(RESOURCE_NAMES, decisions, strict=True) if d.why]

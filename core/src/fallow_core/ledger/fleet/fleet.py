@@ -13,8 +13,7 @@ from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms
 from fallow_core.ledger.fleet.ticks import Ticks
 from fallow_core.ledger.fleet.writing import fits
 from fallow_core.ledger.node_ledger import node_ledger
-from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_rows
-from fallow_core.ledger.publishing import _row_due as row_due
+from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_rows, row_due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy
 from fallow_hookspecs import Pending
@@ -42,7 +41,7 @@ class Fleet:
     The number of a node is that of its block × `block_nodes` + its number there.
     """
 
-    def __init__(self, slots: int = 4, block_nodes: int = 8192) -> None:
+    def __init__(self, slots: int = 4, block_nodes: int = 5000) -> None:
         self.blocks: list[Block] = []
         self._slots, self.block_nodes = slots, block_nodes
         self._node_terms, self._account_terms, self._ticks = NodeTerms(), AccountTerms(), Ticks()

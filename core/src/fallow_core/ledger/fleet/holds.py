@@ -84,7 +84,7 @@ class Holds:
     def adopt(self, slot: int, resource: int, node: int, hold: GrowthHold) -> None:
         """Take over the form for one row."""
         self._since[slot, resource, node], self._newest[slot, resource, node] = hold.since, hold.newest
-        entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold._targets]  # noqa: SLF001
+        entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold.targets]
         self._histories[resource].replace(self._column(slot, node), entries)
 
     def forget(self, slot: int, node: int) -> None:

@@ -20,7 +20,7 @@ class Stacks:
     def __init__(self, depth: int, columns: int, dtype: npt.DTypeLike) -> None:
         self.targets: AnyArray = np.zeros((depth, columns), dtype)
         self.ticks = np.zeros((depth, columns), np.uint16)
-        self.count = np.zeros(columns, np.uint16)
+        self.count: AnyArray = np.zeros(columns, np.uint8 if depth < 256 else np.uint16)
 
     @property
     def depth(self) -> int:
@@ -32,7 +32,7 @@ class Stacks:
         was; returns which.
         """
         columns = len(self.count)
-        kept = np.zeros(columns, np.uint16)
+        kept = np.zeros(columns, self.count.dtype)
         smaller = np.ones(columns, np.bool_)
         new = new.astype(self.targets.dtype)
         for k in range(int(self.count.max(initial=0))):
