@@ -92,15 +92,19 @@ class Terminal:
         self.written = ""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            for drawing in self.written.split("\x1b[H")[1:]:
+            comes = self._read(0.1)
+            drawings = self.written.split("\x1b[H")[1:]
+            for drawing in drawings[:-1] if comes else drawings:  # the last one may not have come in full
                 if wanted in plain(drawing):
                     return plain(drawing)
-            self._read(0.1)
         raise AssertionError(f"never seen: {wanted!r}; last: {self.written[-3000:]!r}")
 
-    def _read(self, seconds: float) -> None:
-        if select.select([self.ours], [], [], seconds)[0]:
-            self.written += os.read(self.ours, 65536).decode()
+    def _read(self, seconds: float) -> bool:
+        """Read what comes; whether something did."""
+        if not select.select([self.ours], [], [], seconds)[0]:
+            return False
+        self.written += os.read(self.ours, 65536).decode()
+        return True
 
     def ends(self) -> int:
         deadline = time.monotonic() + 20
