@@ -37,8 +37,8 @@ def test_a_step_that_nobody_was_told_of_has_no_delay() -> None:
 
 
 def test_the_summary_compares_the_use_without_and_with_batch() -> None:
-    before = [Moment(at=1.0, capacity_milli=2000, used_milli=500, batch_milli=0, lends=False)]
-    after = [Moment(at=2.0, capacity_milli=2000, used_milli=1800, batch_milli=1000, lends=True)]
+    before = [Moment(capacity_milli=2000, used_milli=500, batch_milli=0, lends=False)]
+    after = [Moment(capacity_milli=2000, used_milli=1800, batch_milli=1000, lends=True)]
     text = summary(before + after, Counts(finished=20, lost=2), [0.75], ["cpu_evict ended 2: too little CPU"])
     assert "25 % without Fallow, 90 % with it (40 % online and system, 50 % batch)" in text
     assert "20 finished, 2 lost" in text

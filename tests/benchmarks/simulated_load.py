@@ -13,15 +13,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from fallow_core import log
-from fallow_core.cli.demo.host import OwnCpu
-from fallow_core.cli.run import load_config
-from fallow_core.node.host_sampler import HostSampler
-from fallow_core.node.procfs import CpuCounters, ProcessStat
-from fallow_core.standalone.process import Standalone
+from fallow_core.cli.demo.host import OwnCpu, lend
+from fallow_core.node.procfs import TICKS_PER_SECOND, CpuCounters, ProcessStat
 
 LOAD_FILE = "load.json"
-TICKS_A_SECOND = 100
 
 
 class Load:
@@ -46,7 +41,7 @@ class Load:
 def ticks(file: Path, now: float) -> float:
     """CPU that a load has used until now."""
     before, since, percent = json.loads(file.read_text())
-    return float(before + (now - since) * TICKS_A_SECOND * (os.cpu_count() or 1) * percent / 100)
+    return float(before + (now - since) * TICKS_PER_SECOND * (os.cpu_count() or 1) * percent / 100)
 
 
 class LoadedCpu:
@@ -65,11 +60,7 @@ class LoadedCpu:
 
 def main(folder: str, root_pid: str) -> None:
     """Run Fallow until SIGTERM."""
-    config = load_config(Path(folder))
-    log.set_up(config.log_level)
-    fallow = Standalone(config)
-    fallow.sampler = HostSampler(cpu=LoadedCpu(int(root_pid), Path(folder) / LOAD_FILE))
-    fallow.run()
+    lend(Path(folder), LoadedCpu(int(root_pid), Path(folder) / LOAD_FILE))
 
 
 if __name__ == "__main__":

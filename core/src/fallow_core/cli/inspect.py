@@ -33,11 +33,13 @@ def show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None:
     try:
         text = "\n".join(printable(line) for line in lines(answer))
     except KeyError as error:
-        advice = "restart it, or ask with --json"
-        raise ControlError(
-            f"the Fallow that runs is of another version and says nothing of {error}; {advice}"
-        ) from error
+        raise other_version(error, "restart it, or ask with --json") from error
     click.echo(text)
+
+
+def other_version(missing: KeyError, advice: str) -> ControlError:
+    """The error for an answer that lacks something."""
+    return ControlError(f"the Fallow that runs is of another version and says nothing of {missing}; {advice}")
 
 
 def socket_of(path: Path, socket: Path | None) -> Path:

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import click
 
-from fallow_core.cli.inspect import socket_of, socket_option
+from fallow_core.cli.inspect import other_version, socket_of, socket_option
 from fallow_core.cli.live.live import Live
 from fallow_core.cli.live.snapshot import Answers, Snapshot, snapshot
 from fallow_core.cli.live.state import SORTS, State
 from fallow_core.cli.run import config_option
-from fallow_core.errors import ControlError
 from fallow_core.model.quantities import duration_seconds
 from fallow_core.standalone.control import ask
 
@@ -63,8 +62,6 @@ def source_of(socket: Path) -> Callable[[], Snapshot]:
             explanations = tuple(ask(socket, {"request": "explain", "node": name}) for name in names)
             return snapshot(Answers(status=status, explanations=explanations, tasks=tasks))
         except KeyError as error:
-            raise ControlError(
-                f"the Fallow that runs is of another version and says nothing of {error}; restart it"
-            ) from error
+            raise other_version(error, "restart it") from error
 
     return read

@@ -55,6 +55,6 @@ def _sampled(sampler: HostSampler) -> Callable[[], Moment | None]:
         cpu = sampler.sample().cpu
         if cpu is None:
             return None
-        return Moment(at=cpu.measured_at, capacity_milli=cpu.capacity, used_milli=cpu.used, batch_milli=0, lends=False)
+        return Moment(capacity_milli=cpu.capacity, used_milli=cpu.used, batch_milli=0, lends=False)
 
     return sample

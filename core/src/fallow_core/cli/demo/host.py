@@ -10,7 +10,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from fallow_core import log
@@ -39,15 +39,23 @@ class OwnCpu:
         return CpuCounters(busy_ticks=self._ticks, online_cpus=os.cpu_count() or 1)
 
 
+def lend(folder: Path, cpu: Callable[[Mapping[int, ProcessStat]], CpuCounters]) -> None:
+    """`fallow run` on the configuration in a folder, and on these CPU counters, until SIGTERM.
+
+    :raises FallowError: it cannot run.
+    """
+    config = load_config(folder)
+    log.set_up(config.log_level)
+    fallow = Standalone(config)
+    fallow.sampler = HostSampler(cpu=cpu)
+    fallow.run()
+
+
 def main(folder: str, root_pid: str) -> int:
     """Run Fallow until SIGTERM, or until the demo has gone."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
-        config = load_config(Path(folder))
-        log.set_up(config.log_level)
-        fallow = Standalone(config)
-        fallow.sampler = HostSampler(cpu=OwnCpu(int(root_pid)))
-        fallow.run()
+        lend(Path(folder), OwnCpu(int(root_pid)))
     except FallowError as error:
         print(error, file=sys.stderr)  # noqa: T201
         return error.exit_code

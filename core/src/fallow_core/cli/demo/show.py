@@ -54,7 +54,6 @@ class Show:
             if cpu["used"] is not None:
                 self.moments.append(
                     Moment(
-                        at=time.monotonic(),
                         capacity_milli=cpu["capacity"],
                         used_milli=cpu["used"],
                         batch_milli=cpu["batch_used"],

@@ -1,6 +1,6 @@
 """What the demo says in the end, from what was seen. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -11,19 +11,10 @@ from fallow_core.cli.demo.framework import Counts
 class Moment:
     """CPU of the host at one moment, in milli-cores. `lends`: Fallow ran."""
 
-    at: float
     capacity_milli: int
     used_milli: int
     batch_milli: int
     lends: bool
-
-    def used(self) -> int:
-        """What was in use in all."""
-        return self.used_milli
-
-    def online(self) -> int:
-        """What was in use outside batch."""
-        return self.used_milli - self.batch_milli
 
 
 def delays(rises_at: Iterable[float], told: Sequence[tuple[float, int]]) -> list[float]:
@@ -42,9 +33,9 @@ def summary(moments: Sequence[Moment], counts: Counts, found_delays: Sequence[fl
     after = [m for m in moments if m.lends]
     lines = []
     if before and after:
-        alone, used = _percent(before, Moment.used), _percent(after, Moment.used)
-        online = _percent(after, Moment.online)
-        parts = f"({online:.0f} % online and system, {used - online:.0f} % batch)"
+        alone, used = (100 * fmean(m.used_milli / m.capacity_milli for m in moments) for moments in (before, after))
+        batch = 100 * fmean(m.batch_milli / m.capacity_milli for m in after)
+        parts = f"({used - batch:.0f} % online and system, {batch:.0f} % batch)"
         lines += [f"CPU in use         {alone:.0f} % without Fallow, {used:.0f} % with it {parts}"]
     lines += [f"Tasks              {counts.finished} finished, {counts.lost} lost and queued again"]
     lines += [f"                   {why}" for why in why_lost]
@@ -53,7 +44,3 @@ def summary(moments: Sequence[Moment], counts: Counts, found_delays: Sequence[fl
         f"{each} until the resource manager was told the smaller size" if each else "none was told: this host is busy"
     )
     return "\n".join([*lines, f"Load step to RM    {told}"])
-
-
-def _percent(moments: Sequence[Moment], milli: Callable[[Moment], int]) -> float:
-    return 100 * fmean(milli(m) / m.capacity_milli for m in moments)
