@@ -121,7 +121,7 @@ def everywhere(address: str, seconds: float = 10) -> Found:
         (WEB, "web", "HTTP 404", "without the pages of a ResourceManager"),
         (WEB, "client", "this is a web port", "another service answers there"),
         (WEB, "admin", "this is a web port", "another service answers there"),
-        (HTML, "web", "no complete JSON", "another service answers there"),
+        (HTML, "web", "no such JSON", "another service answers there"),
         (HTML, "client", "this is a web port", "another service answers there"),
         (hadoop_ipc, "web", "this is a Hadoop IPC port", "another service answers there"),
         (hadoop_ipc, "client", "Unknown protocol", "another port of a Hadoop daemon"),

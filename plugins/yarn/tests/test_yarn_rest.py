@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import pytest
+from msgspec import Struct
 
 from fallow_yarn import rest
 from fallow_yarn.errors import (
@@ -68,11 +69,28 @@ def test_a_page_is_asked_for_as_json_by_the_user_and_on_no_proxy(serve: Serve, m
     assert "Accept: application/json" in headers
 
 
-def test_of_a_large_page_only_the_wanted_keys_are_kept_at_any_depth(serve: Serve) -> None:
-    page = b'{"nodes": {"node": [{"id": "a:1", "used": {"id": 3}, "rack": "/r"}, {"rack": "/r"}]}}'
-    web = Web(serve(answering(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(page), page))), "hadoop")
-    answer = web.json("/ws", soon(), keep=("nodes", "node", "id"))
-    assert answer == {"nodes": {"node": [{"id": "a:1"}, {}]}}
+class Row(Struct):
+    id: str
+
+
+class Rows(Struct):
+    node: list[Row]
+
+
+def test_of_a_large_page_only_what_the_value_has_is_kept(serve: Serve) -> None:
+    body = b'{"nodes": 1, "node": [{"id": "a:1", "used": {"id": 3}, "rack": "/r"}, {"rack": "/r", "id": "b:1"}]}'
+    assert Web(serve(answering(page(body))), "hadoop").decoded("/ws", soon(), Rows) == Rows([Row("a:1"), Row("b:1")])
+
+
+def test_a_share_of_nothing_written_as_nan_spoils_no_page(serve: Serve) -> None:
+    web = Web(serve(answering(page(b'{"node": [{"id": "a:1", "use": NaN}]}'))), "hadoop")
+    assert web.decoded("/ws", soon(), Rows) == Rows([Row("a:1")])
+
+
+def test_json_of_another_kind_says_where_it_differs(serve: Serve) -> None:
+    web = Web(serve(answering(page(b'{"node": [{"id": 7}]}'))), "hadoop")
+    with pytest.raises(ProtocolError, match=r"Expected `str`, got `int` - at `\$.node\[0\].id`"):
+        web.decoded("/ws", soon(), Rows)
 
 
 def test_a_chunked_page_is_put_together(serve: Serve) -> None:
@@ -83,13 +101,13 @@ def test_a_chunked_page_is_put_together(serve: Serve) -> None:
 @pytest.mark.parametrize(
     ("data", "diagnosis"),
     [
-        (page(b"<!DOCTYPE html><html>"), "no complete JSON .* begins with '<!DOCTYPE html><html>'"),
-        (page(b'{"a": [1, '), "no complete JSON"),
-        (page(b""), "no complete JSON"),
-        (page(b"\xff\xfe"), "no complete JSON"),
-        (page(b"[" * 200_000), "no complete JSON"),
-        (page(b"1" * 5000), "no complete JSON"),
-        (page(b'{"a": 1')[:-3], "no complete JSON"),
+        (page(b"<!DOCTYPE html><html>"), "no such JSON .* begins with '<!DOCTYPE html><html>'"),
+        (page(b'{"a": [1, '), "no such JSON"),
+        (page(b""), "no such JSON"),
+        (page(b"\xff\xfe"), "no such JSON"),
+        (page(b"[" * 200_000), "no such JSON"),
+        (page(b"1" * 5000), "no such JSON"),
+        (page(b'{"a": 1')[:-3], "no such JSON"),
         (b"SSH-2.0-OpenSSH_9.2p1\r\n", "no HTTP answer: SSH-2.0"),
         (b"\x00\x00\x00\x10garbage\n\n", "no HTTP answer"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "no HTTP answer"),
@@ -143,13 +161,13 @@ def test_a_refusal_has_its_class_and_the_message_of_the_resource_manager(
 
 def test_a_page_that_is_not_found_can_be_asked_for_without_an_error(serve: Serve) -> None:
     endpoint = serve(answering(page(b"", "404 Not Found")))
-    assert Web(endpoint, "u").json_if_found("/conf?name=x", soon()) is None
+    assert Web(endpoint, "u").decoded_if_found("/conf?name=x", soon(), object) is None
 
 
 def test_other_refusals_are_errors_also_then(serve: Serve) -> None:
     endpoint = serve(answering(page(b"", "503 Service Unavailable")))
     with pytest.raises(RemoteError, match="HTTP 503: no text"):
-        Web(endpoint, "u").json_if_found("/conf?name=x", soon())
+        Web(endpoint, "u").decoded_if_found("/conf?name=x", soon(), object)
 
 
 def test_a_refused_connection_is_unreachable(serve: Serve) -> None:

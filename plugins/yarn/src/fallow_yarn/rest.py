@@ -4,10 +4,10 @@ import http.client
 import io
 import json
 import socket
-from collections.abc import Collection
-from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 from urllib.parse import quote
+
+import msgspec
 
 from fallow_yarn.errors import (
     AccessDeniedError,
@@ -27,6 +27,8 @@ from fallow_yarn.shapes import member, text
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+T = TypeVar("T")
+
 MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
 
 
@@ -37,34 +39,36 @@ class Web:
         self.endpoint = endpoint
         self._user = user
 
-    def json(self, path: str, deadline: Deadline, keep: Collection[str] | None = None) -> object:
-        """The JSON of a page. `path` may hold a query; what it is made of must be quoted already.
+    def json(self, path: str, deadline: Deadline) -> object:
+        """The JSON of a page. `path` may hold a query; what it is made of must be quoted already."""
+        return self.decoded(path, deadline, object)
 
-        `keep`: the only keys that are wanted, of objects at any depth. As objects, 18 MB of text take 80 MB.
+    def decoded(self, path: str, deadline: Deadline, kind: type[T]) -> T:
+        """The JSON of a page as one kind of value; of a large answer a struct keeps only what is wanted.
+
+        :raises ProtocolError: it is no JSON, or no such value.
         """
         body = self.page(path, deadline)
-        start = first_line(body[:80].decode(errors="replace"))
         try:
-            page = body.decode()
-            del body  # two such texts at once are enough
-            return cast(object, json.loads(page, object_hook=None if keep is None else partial(_only, keep)))
+            return _decoded(body, kind)
         except (ValueError, RecursionError) as error:
-            raise ProtocolError(self._explain(path, f"no complete JSON ({error}); it begins with {start!r}")) from None
+            start = first_line(body[:80].decode(errors="replace"))
+            raise ProtocolError(self._explain(path, f"no such JSON ({error}); it begins with {start!r}")) from None
 
-    def json_if_found(self, path: str, deadline: Deadline) -> object:
-        """The JSON of a page; None if the server says that there is none (404)."""
+    def decoded_if_found(self, path: str, deadline: Deadline, kind: type[T]) -> T | None:
+        """The JSON of a page as one kind of value; None if the server says that there is none (404)."""
         try:
-            return self.json(path, deadline)
+            return self.decoded(path, deadline, kind)
         except RemoteError as error:
             if error.kind == "HTTP 404":
                 return None
             raise
 
-    def page(self, path: str, deadline: Deadline) -> bytes:
+    def page(self, path: str, deadline: Deadline) -> bytes | bytearray:
         """The body of a page that was found."""
         return self.dated_page(path, deadline)[0]
 
-    def dated_page(self, path: str, deadline: Deadline) -> tuple[bytes, str]:
+    def dated_page(self, path: str, deadline: Deadline) -> tuple[bytearray, str]:
         """The body of a page that was found, and the server's own time (its `Date` header; empty if it has none)."""
         channel = Channel.connect(self.endpoint, deadline)
         try:
@@ -81,8 +85,8 @@ class Web:
         finally:
             channel.close()
         if response.status != http.client.OK:
-            raise self._refusal(path, response, bytes(body))
-        return bytes(body), response.headers.get("Date", "")
+            raise self._refusal(path, response, body)
+        return body, response.headers.get("Date", "")
 
     def _request(self, path: str) -> bytes:
         query = f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
@@ -95,7 +99,7 @@ class Web:
         )
         return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
 
-    def _refusal(self, path: str, response: http.client.HTTPResponse, body: bytes) -> YarnError:
+    def _refusal(self, path: str, response: http.client.HTTPResponse, body: bytearray) -> YarnError:
         status, kind = response.status, f"HTTP {response.status}"
         detail = _java_message(body) or first_line(body[:1000].decode(errors="replace"))
         said = f"{kind}: {detail or 'no text'}"
@@ -151,11 +155,17 @@ class _Incoming(io.RawIOBase):
         return len(chunk)
 
 
-def _only(keep: Collection[str], found: dict[str, object]) -> dict[str, object]:
-    return {key: found[key] for key in keep if key in found}
+def _decoded(body: bytes | bytearray, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError:
+        raise
+    except msgspec.DecodeError:
+        # A daemon may write NaN for a share of nothing. It is no JSON, and the standard library takes it.
+        return msgspec.convert(json.loads(body), kind)
 
 
-def _java_message(body: bytes) -> str:
+def _java_message(body: bytearray) -> str:
     """The message in the JSON of an error page (Hadoop's own, or its web server's), if that is what the body is."""
     try:
         answer = json.loads(body)

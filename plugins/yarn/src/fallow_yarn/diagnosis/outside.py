@@ -92,7 +92,7 @@ def conf_page(web: Web, deadline: Deadline, wall: Callable[[], float] = time.tim
     try:
         body, date = web.dated_page("/conf", deadline)
         ahead_seconds = _ahead_seconds(date, wall())
-        return Page(settings=parse(body), ahead_seconds=ahead_seconds)
+        return Page(settings=parse(bytes(body)), ahead_seconds=ahead_seconds)
     except YarnError as error:
         return Page(problem=str(error))
 

@@ -107,7 +107,7 @@ def _allocation(web: Web, bound: str, deadline: Deadline) -> Size | None:
 
 def _setting(web: Web, key: str, deadline: Deadline) -> object:
     try:
-        return member(web.json_if_found(f"/conf?name={key}", deadline), "property", "value")
+        return member(web.decoded_if_found(f"/conf?name={key}", deadline, object), "property", "value")
     except AccessDeniedError:
         return None  # hadoop.security.instrumentation.requires.admin closes the page
 

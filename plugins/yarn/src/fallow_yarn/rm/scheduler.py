@@ -6,16 +6,15 @@ the REST entry of a node, used and available both come from the scheduler, and t
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from fallow_yarn.errors import ProtocolError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.rest import Web
 from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
-
-HELD: Final = ("usedMemoryMB", "usedVirtualCores", "availMemoryMB", "availableVirtualCores")
+from fallow_yarn.shapes import Object, integer, is_object, member, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +38,34 @@ class Held:
     used: Size
 
 
+class _Entry(Struct, rename="camel"):
+    """What is wanted of a node's entry; numbers may be text."""
+
+    id: object = None
+    used_memory: object = field(name="usedMemoryMB", default=None)
+    used_virtual_cores: object = None
+    available_memory: object = field(name="availMemoryMB", default=None)
+    available_virtual_cores: object = None
+
+
+class _Entries(Struct):
+    """A list of one may be the bare entry; an empty one may be text."""
+
+    node: list[_Entry] | _Entry | str | None = None
+
+
+class _Node(Struct):
+    """The page of one node."""
+
+    node: _Entry | None = None
+
+
+class _Nodes(Struct):
+    """The page of all nodes."""
+
+    nodes: _Entries | str | None
+
+
 def read_metrics(web: Web, deadline: Deadline) -> Metrics:
     """The scheduler's totals now."""
     metrics = member(web.json("/ws/v1/cluster/metrics", deadline), "clusterMetrics")
@@ -53,24 +80,22 @@ def read_metrics(web: Web, deadline: Deadline) -> Metrics:
 
 def read_held(web: Web, node_id: str, deadline: Deadline) -> Held | None:
     """What the scheduler has for one node; None if it has not got the node, or not at this moment."""
-    answer = web.json_if_found(f"/ws/v1/cluster/nodes/{quote(node_id, safe=':[]')}", deadline)
-    node = member(answer, "node")
-    return _held(node) if is_object(node) else None
+    answer = web.decoded_if_found(f"/ws/v1/cluster/nodes/{quote(node_id, safe=':[]')}", deadline, _Node)
+    return None if answer is None or answer.node is None else _held(answer.node)
 
 
 def read_all_held(web: Web, deadline: Deadline) -> Mapping[str, Held | None]:
     """What the scheduler has for each of its nodes: one large answer (9 MB for 5,000 nodes)."""
-    answer = web.json(
-        "/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING", deadline, keep=("nodes", "node", "id", *HELD)
-    )
-    if not (is_object(answer) and "nodes" in answer):
-        raise ProtocolError(f"{web.endpoint}: the list of nodes lacks nodes; is it a ResourceManager?")
-    return {text(node.get("id")): _held(node) for node in objects(member(answer, "nodes", "node"))}
+    nodes = web.decoded("/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING", deadline, _Nodes).nodes
+    entries = nodes.node if isinstance(nodes, _Entries) else None
+    listed = entries if isinstance(entries, list) else [entries] if isinstance(entries, _Entry) else []
+    return {text(entry.id): _held(entry) for entry in listed}
 
 
-def _held(node: Object) -> Held | None:
+def _held(node: _Entry) -> Held | None:
     """While the scheduler changes a node's size it has the node out of its table: all is 0 then, and means nothing."""
-    used, available = _size(*map(node.get, HELD[:2])), _size(*map(node.get, HELD[2:]))
+    used = _size(node.used_memory, node.used_virtual_cores)
+    available = _size(node.available_memory, node.available_virtual_cores)
     if used is None or available is None or used == available == Size(0, 0):
         return None
     return Held(size=Size(used.memory_mb + available.memory_mb, used.vcores + available.vcores), used=used)
