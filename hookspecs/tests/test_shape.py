@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from fallow_core.plugins.answers import mismatch
 from fallow_hookspecs import (
     Capabilities,
     CapacityReport,
@@ -18,6 +17,7 @@ from fallow_hookspecs import (
     TaskList,
     TaskState,
 )
+from fallow_hookspecs.shape import mismatch
 
 ONE = Resources(1000, 2**30)
 ROW = ReportRow(

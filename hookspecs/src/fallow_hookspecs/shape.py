@@ -1,0 +1,106 @@
+"""Whether a value is of the type that the contract names, field by field.
+
+A value of a wrong type deep in an answer would otherwise fail far away from the plugin that made it, or not at all: a
+NaN age never grows stale, and half a milli-core spoils integer arithmetic.
+"""
+
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union
+
+_Check = Callable[[object], str]
+
+
+def mismatch(answer: object, expected: Any) -> str:
+    """Where and how `answer` differs from the type `expected`, as ` is X, not Y` behind a path; empty if it fits.
+
+    Known are dataclasses, `tuple[X, ...]`, `Mapping`, unions, `Literal` and plain classes; an `int` is no `bool`, a
+    `float` may be an integer and has to be finite.
+    """
+    return _check_of(expected)(answer)
+
+
+@cache
+def _check_of(expected: Any) -> _Check:
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is tuple:
+        return _tuple(_check_of(arguments[0]))
+    if origin is Mapping:
+        return _mapping(_check_of(arguments[0]), _check_of(arguments[1]))
+    if origin in (Union, types.UnionType):
+        return _union(tuple(_check_of(argument) for argument in arguments))
+    if origin is Literal:
+        return lambda value: "" if value in arguments else f" is {_shown(value)}, not one of {arguments}"
+    if is_dataclass(expected) and isinstance(expected, type):
+        return _dataclass(expected)
+    return _plain(expected)
+
+
+def _plain(expected: type) -> _Check:
+    allowed = (int, float) if expected is float else (expected,)
+
+    def check(value: object) -> str:
+        if not isinstance(value, allowed) or (isinstance(value, bool) and expected is not bool):
+            return f" is {_shown(value)}, not {_article(expected)}"
+        return " is not finite" if isinstance(value, float) and not math.isfinite(value) else ""
+
+    return check
+
+
+def _dataclass(expected: type) -> _Check:
+    hints = typing.get_type_hints(expected)
+    parts = [(field.name, _check_of(hints[field.name])) for field in fields(expected)]
+
+    def check(value: object) -> str:
+        if not isinstance(value, expected):
+            return f" is {_shown(value)}, not {_article(expected)}"
+        for name, part in parts:
+            if text := part(getattr(value, name)):
+                return f".{name}{text}"
+        return ""
+
+    return check
+
+
+def _tuple(item: _Check) -> _Check:
+    def check(value: object) -> str:
+        if not isinstance(value, tuple):
+            return f" is {_shown(value)}, not a tuple"
+        return next((f"[{index}]{text}" for index, entry in enumerate(value) if (text := item(entry))), "")
+
+    return check
+
+
+def _mapping(key: _Check, item: _Check) -> _Check:
+    def check(value: object) -> str:
+        if not isinstance(value, Mapping):
+            return f" is {_shown(value)}, not a mapping"
+        for name, entry in value.items():
+            if text := key(name):
+                return f" key{text}"
+            if text := item(entry):
+                return f"[{name!r}]{text}"
+        return ""
+
+    return check
+
+
+def _union(choices: tuple[_Check, ...]) -> _Check:
+    def check(value: object) -> str:
+        texts = [choice(value) for choice in choices]
+        return "" if "" in texts else texts[0]
+
+    return check
+
+
+def _article(expected: type) -> str:
+    name = expected.__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def _shown(value: object) -> str:
+    return f"{value!r}" if isinstance(value, bool | int | float | str | None) else _article(type(value))
