@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
+from types import MappingProxyType
 
 from fallow_core.ledger.entries import NodeInputs, NodeLedger
 from fallow_core.ledger.fleet.fleet import Fleet
@@ -10,6 +11,7 @@ from fallow_core.ledger.fleet.sizes import Sizes
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, Sent
+from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import (
     AccountPolicy,
     Limit,
@@ -53,7 +55,24 @@ class Inputs:
             for cluster in CLUSTERS
         }
 
-    def node(self, node: str, now: float, pending: Mapping[str, Pending | None]) -> NodeInputs:
+    def shapes(self) -> dict[str, TaskShape]:
+        one_of = self.random.choice
+        return {
+            cluster: TaskShape(
+                largest=one_of([Resources(0, 0), self.size(5)]),
+                mib_per_core=one_of([None, self.random.randint(0, 4096)]),
+                honours_cpu=one_of([True, False]),
+            )
+            for cluster in CLUSTERS
+        }
+
+    def node(
+        self,
+        node: str,
+        now: float,
+        pending: Mapping[str, Pending | None],
+        shapes: Mapping[str, TaskShape] = MappingProxyType({}),
+    ) -> NodeInputs:
         one_of = self.random.choice
         keys = [RowKey(node, cluster, "1") for cluster in self.random.sample(CLUSTERS, self.random.randint(0, 4))]
         if self._seldom():
@@ -70,6 +89,7 @@ class Inputs:
             workloads_at=now - 60 if self._seldom() else one_of([None, now]),
             accounts={cluster: self._account() for cluster in CLUSTERS if one_of([True, False])},
             pending=pending,
+            shapes=shapes,
             policy=NodePolicy(cpu=self._policy("cpu"), memory=self._policy("memory")),
         )
 

@@ -77,6 +77,7 @@ def status(*nodes: Answer, clusters: tuple[Answer, ...] = (), **changes: Any) ->
         "config_problems": [],
         "sample_problems": {},
         "restoring": False,
+        "switches": [],
         **changes,
     }
 
@@ -84,6 +85,7 @@ def status(*nodes: Answer, clusters: tuple[Answer, ...] = (), **changes: Any) ->
 def explanation(name: str, *clusters: str, **changes: Any) -> Answer:
     def ledger(unit: int) -> Answer:
         account = {"weight": 1, "allocated": 2 * unit, "demand": None, "limit": None, "floor": 0, "fair": 5 * unit}
+        account |= {"honoured": True, "of_tasks": None}
         return {
             "capacity": None,
             "sample_age_seconds": 0.5,
@@ -99,6 +101,7 @@ def explanation(name: str, *clusters: str, **changes: Any) -> Answer:
 
     resources = {"cpu": ledger(1000), "memory": ledger(GIB)}
     found = {"node": name, "mode": "enforce", "resources": resources, "take_backs": [], "due": [], "decisions": []}
+    found["switches"] = []
     return found | changes
 
 

@@ -6,6 +6,8 @@ import pytest
 from core.tests.fleet_values import CLUSTERS, Compared, Inputs
 
 from fallow_core.ledger.entries import NodeInputs
+from fallow_core.ledger.fleet.terms import Work
+from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import Pending, Resources
@@ -36,15 +38,18 @@ def test_a_node_that_is_removed_is_computed_no_more_and_its_place_is_used_again(
     assert compared.check_all(POLICY, 102.0)
 
 
-def test_what_a_cluster_has_pending_counts_on_all_nodes() -> None:
+def test_what_is_known_of_the_work_of_a_cluster_counts_on_all_nodes() -> None:
     inputs, compared = Inputs(2, large=True), Compared()
     for i in range(40):
         compared.write(a_node(inputs, str(i)))
     before = [sizes.size.sum() for sizes in (block.sizes(POLICY, 100.0) for block in compared.fleet.blocks)]
     pending = Pending(total=Resources(0, 0))
-    compared.fleet.pending("a", pending)
+    shape = TaskShape(mib_per_core=1024, honours_cpu=False)
+    compared.fleet.work("a", Work(pending, shape))
     for name, node in compared.inputs.items():
-        compared.inputs[name] = replace(node, pending={**node.pending, "a": pending})
+        compared.inputs[name] = replace(
+            node, pending={**node.pending, "a": pending}, shapes={**node.shapes, "a": shape}
+        )
     assert compared.check_all(POLICY, 100.0)
     assert before != [sizes.size.sum() for sizes in (block.sizes(POLICY, 100.0) for block in compared.fleet.blocks)]
 

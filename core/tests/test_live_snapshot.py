@@ -180,6 +180,10 @@ def test_every_kind_of_problem_is_told() -> None:
             failed={"yarn/ops": "cluster yarn/ops: no such host", "yarn/x": "gone"},
             building=["yarn/b"],
             sample_problems={"cpu": "went backwards"},
+            switches=[
+                {"scope": scope, "state": "stop", "who": "ada", "when": 0.0, "why": "audit"}
+                for scope in ("pool:night", "yarn/etl")
+            ],
             restoring=True,
             journal_error="disk full",
             clusters=(cluster("yarn/etl", row("n1", refusal="not leader")),),
@@ -193,6 +197,7 @@ def test_every_kind_of_problem_is_told() -> None:
         "yarn/x: gone",
         "yarn/b: still being built",
         "cpu: went backwards",
+        "pool:night is switched to stop by ada: audit",
         "yarn/etl n1:45454: refused: not leader",
         "yarn/etl: not all tasks are known: no answer",
         "the sizes found first are being put back",

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,17 @@ from fallow_core.cli import render
 from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
 from fallow_core.model.policy import PublishingMode, PublishingPolicy, SwitchState
 from fallow_core.standalone import restore, view
-from fallow_hookspecs import Broken, Capabilities, Finding, Refusal, ResourceCapability
+from fallow_hookspecs import (
+    Broken,
+    Capabilities,
+    Finding,
+    Refusal,
+    ResourceCapability,
+    Resources,
+    Task,
+    TaskList,
+    TaskState,
+)
 
 LONG_NAME = "ip-10-20-30-40.eu-central-1.compute.internal:45454"
 LONG_REASON = "resourceManager.admin rm1.example.com:8033: connection refused; " * 7
@@ -38,6 +49,16 @@ def status(world: World, **more: Any) -> dict[str, Any]:
 
 def explanation(world: World) -> dict[str, Any]:
     return {**json.loads(json.dumps(view.explanation(world.controller, NODE.name))), "decisions": []}
+
+
+def task(name: str, *, cores: float, gib: float) -> Task:
+    return Task(
+        id=name,
+        application_id="app",
+        framework_node="a1",
+        state=TaskState.RUNNING,
+        requested=Resources(int(cores * 1000), int(gib * (1 << 30))),
+    )
 
 
 def readable(lines: list[str]) -> str:
@@ -207,6 +228,31 @@ def test_an_explanation_says_what_is_due_and_in_observe_mode_that_it_is_not_sent
     assert text.startswith("node n1, publishing mode observe (nothing is sent)")
     assert "due at once: alpha/b b1 to CPU, cores: 0.20, memory, GiB: 0.25; cpu: schedulers may promise" in text
     assert "(switched to drain; raised to the floor)" in text
+
+
+def test_an_explanation_says_what_cpu_that_is_not_honoured_does_to_memory(world: World) -> None:
+    ignored = ResourceCapability(honoured=False)
+    world.frameworks["a"].spoils = lambda report: replace(
+        report, capabilities=Capabilities(cpu=ignored, memory=HONOURED)
+    )
+    world.frameworks["a"].listing = TaskList(tasks=(task("c1", cores=1, gib=0.5),), age_seconds=0.0, complete=True)
+    world.start()
+    world.run(15)
+    text = " ".join(readable(render.explanation(explanation(world))).split())
+    assert "no more than the tasks need that batch CPU is for, 5.00)" in text
+    assert text.count("(not honoured)") == 2
+
+
+def test_an_explanation_says_which_switch_counts_by_whom_and_what_it_does(world: World) -> None:
+    world.run(2)
+    world.controller.set_switch("alpha/a", SwitchState.HOLD, "bob", "")
+    world.controller.set_switch("all", SwitchState.STOP, "ada", "audit")
+    world.run(1)
+    text = readable(render.explanation(explanation(world)))
+    for name in ("alpha/a", "alpha/b"):
+        assert f"{name}: all is switched to stop by ada: audit; no new work starts, and what does not" in text
+    assert "bob" not in text
+    assert "all is switched to stop" in text
 
 
 # Doctor

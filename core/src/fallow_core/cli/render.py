@@ -6,7 +6,7 @@ from typing import Any
 
 from fallow_core.cli.capacity_lines import capacity_lines
 from fallow_core.cli.render_squeeze import squeezed
-from fallow_core.cli.table import amount, paragraph, seconds, table
+from fallow_core.cli.table import amount, paragraph, seconds, switch_words, table
 from fallow_hookspecs import RESOURCE_NAMES, Finding, ResourceName
 
 Answer = dict[str, Any]
@@ -14,6 +14,12 @@ Answer = dict[str, Any]
 UNITS: dict[ResourceName, str] = {"cpu": "CPU, cores", "memory": "memory, GiB"}
 FIELDS: dict[ResourceName, str] = {"cpu": "cpu_milli", "memory": "memory_bytes"}
 MOST_IN_FLIGHT = 4
+SWITCHED = {
+    "hold": "its offers do not grow",
+    "drain": "no new work starts",
+    "stop": "no new work starts, and what does not end by itself is ended",
+    "restored": "it keeps the sizes found first",
+}
 
 
 def status(answer: Answer) -> list[str]:
@@ -44,7 +50,7 @@ def _problems(answer: Answer) -> list[str]:
     problems += [f"{name}: still being built" for name in answer["building"]]
     problems += [f"{resource}: {why}" for resource, why in answer["sample_problems"].items()]
     problems += [*answer["refused"], *answer.get("squeeze_problems", ())]
-    problems += [_switch(switch) for switch in answer["switches"] if "/" not in switch["scope"]]
+    problems += [switch_words(switch) for switch in answer["switches"] if "/" not in switch["scope"]]
     problems += [
         f"{row['cluster']} {row['framework_node']}: known from before and not reported yet; until then nothing grows"
         for node in answer["nodes"]
@@ -52,11 +58,6 @@ def _problems(answer: Answer) -> list[str]:
     ]
     problems += ["the sizes found first are being put back"] if answer["restoring"] else []
     return problems + [text for text in (answer["journal_error"], answer["journal_lost"]) if text]
-
-
-def _switch(switch: Answer) -> str:
-    why = f": {switch['why']}" if switch["why"] else ""
-    return f"{switch['scope']} is switched to {switch['state']} by {switch['who']}{why}"
 
 
 def _node_table(node: Answer) -> list[str]:
@@ -129,6 +130,8 @@ def _part(name: ResourceName, size: Answer | None) -> str:
 def explanation(answer: Answer) -> list[str]:
     """`fallow explain`: each number with the terms it was made from."""
     lines = [f"node {answer['node']}, {_mode(answer)}"]
+    for switch in answer["switches"]:
+        lines += paragraph(f"{switch['cluster']}: {switch_words(switch)}; {SWITCHED[switch['state']]}", "  ")
     for name in RESOURCE_NAMES:
         lines += ["", UNITS[name], *_arithmetic(name, answer["resources"][name])]
     lines += ["", *squeezed(answer["squeeze"])] if "squeeze" in answer else []
@@ -183,6 +186,10 @@ def _arithmetic(name: ResourceName, ledger: Answer) -> list[str]:
     for account in ledger["accounts"]:
         demand = "everything" if account["demand"] is None else shown(account["demand"])
         limit = "" if account["limit"] is None else f", limit {shown(account['limit'])}"
+        if account["of_tasks"] is not None:
+            limit += (
+                f" (CPU not honoured: no more than the tasks need that batch CPU is for, {shown(account['of_tasks'])})"
+            )
         drains = "; drains for one that waits" if account["drains_for_others"] else ""
         lines += paragraph(
             f"account {account['cluster']}: weight {account['weight']}, allocated {shown(account['allocated'])}, "
@@ -190,11 +197,13 @@ def _arithmetic(name: ResourceName, ledger: Answer) -> list[str]:
             f"target {shown(account['target'])}{drains}",
             "  ",
         )
+    ignoring = {account["cluster"] for account in ledger["accounts"] if not account["honoured"]}
     for row in ledger["rows"]:
+        believed = shown(row["belief"]) + (" (not honoured)" if row["key"][1] in ignoring else "")
         reasons = f" ({'; '.join(row['reasons'])})" if row["reasons"] else ""
         lines += paragraph(
             f"{row['key'][2]}: target {shown(row['target'])} → offer {shown(row['size'])}{reasons}; "
-            f"in force {shown(row['in_force'])}, newest sent {shown(row['newest'])}, belief {shown(row['belief'])}",
+            f"in force {shown(row['in_force'])}, newest sent {shown(row['newest'])}, belief {believed}",
             "    ",
         )
     return lines

@@ -1,7 +1,8 @@
 """Plain tables and paragraphs for a terminal, and amounts for people."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fallow_hookspecs import ResourceName
 
@@ -33,6 +34,12 @@ def paragraph(text: str, indent: str = "", hanging: str = "    ") -> list[str]:
 def printable(line: str) -> str:
     """The line without what would do something to a terminal."""
     return "".join(character if character.isprintable() else "�" for character in line)
+
+
+def switch_words(switch: Mapping[str, Any]) -> str:
+    """A switch of some scope, with who set it and why."""
+    why = f": {switch['why']}" if switch["why"] else ""
+    return f"{switch['scope']} is switched to {switch['state']} by {switch['who']}{why}"
 
 
 def amount(resource: ResourceName, value: float | None) -> str:

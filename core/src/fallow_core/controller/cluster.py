@@ -10,6 +10,7 @@ from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.bad_values import wrong_pending, wrong_row, wrong_size, wrong_task
 from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.shapes import TaskShape, task_shape
 from fallow_core.log import event
 from fallow_core.model.listed import Listed, listed
 from fallow_core.model.policy import AccountPolicy, PublishingPolicy
@@ -137,6 +138,11 @@ class Cluster:
         return next(
             (f"{d.process.pid}@{d.process.start_ticks}" for d in daemons if d.framework_node == key.framework_node), ""
         )
+
+    def task_shape(self) -> TaskShape:
+        """The shape of the tasks that are listed, on all nodes, and whether the framework heeds CPU."""
+        tasks = (task.requested for of_node in self.lists.values() for task in of_node.tasks)
+        return task_shape(tasks, honours_cpu=self.capabilities is None or self.capabilities.cpu.honoured)
 
     @property
     def reported_for_seconds(self) -> float:

@@ -2,8 +2,10 @@
 
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, replace
+from typing import TypeVar
 
 from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
@@ -33,8 +35,12 @@ from fallow_hookspecs import RESOURCE_NAMES, Node, Resources
 
 log = logging.getLogger("fallow.controller")
 
+T = TypeVar("T")
+
 FORGET_SECONDS = 600.0
 """A row that only the journal knows is forgotten when its cluster reports for so long without naming it."""
+EARLY_SECONDS = 0.05
+"""Ticks are not exact: what is due so much later is sent now, and need not wait for another tick."""
 
 
 class Controller:
@@ -204,12 +210,29 @@ class Controller:
         if self.watched.look(self.nodes, samples, now, self._wall_clock()):
             self.taking_back.settle(now)
         due: list[Due] = []
+        limits, lasts = self._limits(now), self._offers_last()
+        pending = {name: cluster.pending for name, cluster in self.clusters.items()}
+        shapes = {name: cluster.task_shape() for name, cluster in self.clusters.items()}
+        rows, awaited = _by_node((row.key, row) for row in self.rows), _by_node((key, key) for key in self._awaited)
         for node in self.nodes:
             of_node = seen.get(node.name, Seen())
-            inputs = self._inputs(node, of_node, now)
+            inputs = NodeInputs(
+                node=node.name,
+                now=now,
+                sample=self.watched.samples[node.name],
+                watched_since=self.watched.since[node.name],
+                rows=tuple(at_least(row, of_node.requested.get(row.key)) for row in rows[node.name]),
+                unsure=of_node.unsure,
+                awaited=tuple(sorted(awaited[node.name])),
+                accounts={name: self._account(cluster, node.name) for name, cluster in self.clusters.items()},
+                pending=pending,
+                shapes=shapes,
+                policy=self.watched.policies_now[node.name].policy,
+                publishing=self.publishing,
+            )
             ledger = node_ledger(inputs)
             self.ledgers[node.name] = ledger
-            found = due_rows(ledger, inputs.rows, self._holds, self._limits(now), now, self._offers_last())
+            found = due_rows(ledger, inputs.rows, self._holds, limits, now, lasts)
             due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
         due = self.keeping.step(due, self.clusters, [task for of_node in seen.values() for task in of_node.tasks])
         self.due = {d.key: d for d in due if self._is_published(d.key)}
@@ -259,21 +282,6 @@ class Controller:
             return self.publishing
         hold = max(self.publishing.growth_hold_seconds, self.publishing.in_flight_seconds)
         return replace(self.publishing, growth_hold_seconds=hold)
-
-    def _inputs(self, node: Node, seen: Seen, now: float) -> NodeInputs:
-        return NodeInputs(
-            node=node.name,
-            now=now,
-            sample=self.watched.samples[node.name],
-            watched_since=self.watched.since[node.name],
-            rows=tuple(at_least(row, seen.requested.get(row.key)) for row in self.rows if row.key.node == node.name),
-            unsure=seen.unsure,
-            awaited=self.awaited(node.name),
-            accounts={name: self._account(cluster, node.name) for name, cluster in self.clusters.items()},
-            pending={name: cluster.pending for name, cluster in self.clusters.items()},
-            policy=self.watched.policies_now[node.name].policy,
-            publishing=self.publishing,
-        )
 
     def _account(self, cluster: Cluster, node: str) -> AccountPolicy:
         """The policy of a cluster on a node now."""
@@ -332,7 +340,7 @@ class Controller:
     def _is_time(self, cluster: Cluster, urgent: bool, now: float) -> bool:
         limits = self.publishing
         pause = limits.urgent_interval_seconds if urgent else limits.publish_interval_seconds
-        return cluster.published_at is None or now - cluster.published_at >= pause
+        return cluster.published_at is None or now - cluster.published_at >= pause - EARLY_SECONDS
 
     def _send(self, cluster: Cluster, due: list[Due], now: float) -> None:
         """Write down what is about to be in flight, then send it. What cannot be written down may only shrink."""
@@ -364,6 +372,14 @@ class Controller:
             return False
         self.journal_error = ""
         return True
+
+
+def _by_node(keyed: Iterable[tuple[RowKey, T]]) -> defaultdict[str, list[T]]:
+    """What belongs to the rows of each node, so that a round looks at each row once, however many nodes there are."""
+    found: defaultdict[str, list[T]] = defaultdict(list)
+    for key, value in keyed:
+        found[key.node].append(value)
+    return found
 
 
 def _shrinks(row: Row, size: Resources) -> bool:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from fallow_core.ledger.entries import AccountEntry, NodeInputs, RowEntry
+from fallow_core.ledger.rows import ZERO
+from fallow_core.ledger.shapes import TaskShape
 from fallow_core.ledger.sharing import Claim, demand, promised_to_all, shares
 from fallow_core.ledger.together import Need, cut
 from fallow_core.model.policy import AccountPolicy, Sharing
@@ -23,7 +25,8 @@ class Side:
 
 def accounts_of(inputs: NodeInputs, sides: Sequence[Side]) -> list[tuple[AccountEntry, ...]]:
     """The accounts with their shares of each resource, in the order of `RESOURCE_NAMES`."""
-    before = [_accounts(inputs, side) for side in sides]
+    cpu_batch = sides[0].batch
+    before = [_accounts(inputs, side, cpu_batch) for side in sides]
     needs = [[need_of(account) for account in of] for of in before]
     share = promised_to_all if inputs.publishing.sharing is Sharing.SHARED else shares
     claims, first = cut([side.batch for side in sides], needs)
@@ -59,26 +62,29 @@ def need_of(account: AccountEntry) -> Need:
     return Need(claim=claim, next_up=next_up, spare=account.spare)
 
 
-def _accounts(inputs: NodeInputs, side: Side) -> list[AccountEntry]:
+def _accounts(inputs: NodeInputs, side: Side, cpu_batch: int) -> list[AccountEntry]:
     usage = inputs.sample.of(side.resource)
     room = usage.capacity * inputs.publishing.drain_step_percent // 100 if usage is not None else 0
     by_cluster = groupby(side.rows, key=lambda row: row.key.cluster)
-    return [_account(inputs, name, tuple(own), side, room) for name, own in by_cluster]
+    return [_account(inputs, name, tuple(own), side, room, cpu_batch) for name, own in by_cluster]
 
 
-def _account(inputs: NodeInputs, cluster: str, rows: Sequence[RowEntry], side: Side, room: int) -> AccountEntry:
+def _account(
+    inputs: NodeInputs, cluster: str, rows: Sequence[RowEntry], side: Side, room: int, cpu_batch: int
+) -> AccountEntry:
     """What an account brings to the sharing; what it can use, its fair share and its target are not known yet."""
     policy = inputs.accounts.get(cluster, AccountPolicy())
-    pending = inputs.pending.get(cluster)
+    pending, shape = inputs.pending.get(cluster), inputs.shapes.get(cluster, TaskShape())
     waiting = pending.total.amount(side.resource) if pending is not None else None
-    largest = pending.largest.amount(side.resource) if pending is not None and pending.largest is not None else 0
+    largest = (pending.largest or ZERO) if pending is not None else shape.largest
+    of_tasks = shape.memory_bytes_for(cpu_batch) if side.resource == "memory" else None
     unit = max(row.unit for row in rows)
     allocated = sum(row.allocated for row in rows)
     in_force = sum(row.in_force or 0 for row in rows)
     floor = sum(row.floor for row in rows)
-    room = max(room, floor)
+    room = max(room, floor, largest.amount(side.resource))
     most = [row.most for row in rows if row.most is not None]
-    limits = [policy.limit(side.resource).of(side.batch), sum(most) if len(most) == len(rows) else None]
+    limits = [policy.limit(side.resource).of(side.batch), sum(most) if len(most) == len(rows) else None, of_tasks]
     wants = demand(allocated, in_force, waiting, room, unit)
     return AccountEntry(
         cluster=cluster,
@@ -88,9 +94,11 @@ def _account(inputs: NodeInputs, cluster: str, rows: Sequence[RowEntry], side: S
         in_force=in_force,
         pending=waiting,
         room=room,
-        spare=room if waiting is None else largest,
+        spare=room if waiting is None else largest.amount(side.resource),
         wants=wants,
         demand=wants,
         limit=min((limit // unit * unit for limit in limits if limit is not None), default=None),
         floor=floor,
+        honoured=shape.honours_cpu or side.resource != "cpu",
+        of_tasks=of_tasks,
     )

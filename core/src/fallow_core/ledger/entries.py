@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fallow_core.ledger.capacity import BatchCapacity
 from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.workload import Workload
@@ -15,7 +16,8 @@ from fallow_hookspecs import NodeState, Pending, ResourceName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInputs:
-    """All that the ledger of one node is computed from. `accounts` and `pending` go by cluster name.
+    """All that the ledger of one node is computed from. `accounts`, `pending` and `shapes`, which are of
+    the tasks that run, go by cluster name.
 
     `awaited`: rows that an earlier process knew and that nobody has reported yet. Their schedulers may promise
     anything, so while there are any nothing grows. `unsure`: why it is not known what on the node is batch; then
@@ -34,6 +36,7 @@ class NodeInputs:
     workloads_at: float | None = None
     accounts: Mapping[str, AccountPolicy]
     pending: Mapping[str, Pending | None] = field(default_factory=dict)
+    shapes: Mapping[str, TaskShape] = field(default_factory=dict)
     policy: NodePolicy = field(default_factory=NodePolicy)
     publishing: PublishingPolicy = field(default_factory=PublishingPolicy)
 
@@ -44,7 +47,8 @@ class AccountEntry:
 
     `room`: what it should have free to start anything. `wants`: what it would take of this resource alone. `demand`:
     what it can use of that, given the resource `cut_by`, which it runs out of first, and `spare` on top. `limit`: the
-    least of the operator's limit and of what its rows may be sized to, in whole units.
+    least of the operator's limit, of what its rows may be sized to, and of `of_tasks`, in whole units. `honoured`: its
+    scheduler heeds the size; `of_tasks`: as it does not heed CPU, the memory of the tasks that batch CPU suffices for.
     """
 
     cluster: str
@@ -63,6 +67,8 @@ class AccountEntry:
     target: int = 0
     drains_for_others: bool = False
     cut_by: ResourceName | None = None
+    honoured: bool = True
+    of_tasks: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,12 @@ def explanation(controller: Controller, node: str) -> View:
     return {
         "node": node,
         "mode": controller.publishing.mode,
+        "switches": [
+            {"cluster": name, "scope": scope, **asdict(switch)}
+            for name in controller.names
+            for scope, switch in [controller.switch_at(name, node)]
+            if switch.state is not SwitchState.LEND
+        ],
         "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
         "take_backs": [
             {

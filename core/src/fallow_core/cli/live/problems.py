@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from fallow_core.cli.table import switch_words
+
 Answer = dict[str, Any]
 
 
@@ -12,6 +14,8 @@ def problems(status: Answer, tasks: Answer) -> Iterator[str]:
     yield from (why if name in why else f"{name}: {why}" for name, why in status["failed"].items())
     yield from (f"{name}: still being built" for name in status["building"])
     yield from (f"{name}: {why}" for name, why in status["sample_problems"].items())
+    wide = (switch for switch in status["switches"] if "/" not in switch["scope"])
+    yield from (switch_words(switch) for switch in wide)
     for cluster in status["clusters"]:
         yield from (f"{cluster['cluster']}: {call} failed: {why}" for call, why in cluster["failing"].items())
         for row in cluster["rows"]:

@@ -9,14 +9,13 @@ from fallow_core.ledger.entries import NodeInputs, NodeLedger
 from fallow_core.ledger.fleet.arrays import AnyArray, Ints
 from fallow_core.ledger.fleet.block import Block
 from fallow_core.ledger.fleet.due import URGENT, WHY, Selected
-from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms
+from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms, Work
 from fallow_core.ledger.fleet.ticks import Ticks
 from fallow_core.ledger.fleet.writing import fits
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_rows, row_due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy
-from fallow_hookspecs import Pending
 
 Run = Callable[[Callable[[Block], Selected], Iterable[Block]], Iterable[Selected]]
 """Calls a function for each block: `map`, or one that does so side by side."""
@@ -76,11 +75,12 @@ class Fleet:
         if node in self._numbers:
             self._leave(node)
 
-    def pending(self, cluster: str, pending: Pending | None) -> None:
-        """What a cluster has pending from now on, on all nodes."""
-        self._account_terms.pending(cluster, pending)
+    def work(self, cluster: str, work: Work) -> None:
+        """What is known of a cluster's work from now on, on all nodes."""
+        self._account_terms.work(cluster, work)
         for node, inputs in self._others.items():
-            self._others[node] = replace(inputs, pending={**inputs.pending, cluster: pending})
+            pending, shapes = {**inputs.pending, cluster: work.pending}, {**inputs.shapes, cluster: work.shape}
+            self._others[node] = replace(inputs, pending=pending, shapes=shapes)
 
     def due(
         self,

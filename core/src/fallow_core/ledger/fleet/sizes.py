@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import NONE, Bools, Ints, product_quotient, up_to_units
+from fallow_core.ledger.fleet.arrays import LARGEST, NONE, Bools, Ints, product_quotient, up_to_units
 from fallow_core.ledger.fleet.capacity import batch_capacities
 from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns
 from fallow_core.ledger.fleet.level import whole_units
 from fallow_core.ledger.fleet.sharing import targets
 from fallow_core.ledger.fleet.terms import ALL, NOTHING, AccountTable, NodeTerms
 from fallow_core.ledger.fleet.together import Claims, cut
+from fallow_core.ledger.shapes import MIB
 from fallow_core.ledger.sharing import FULL_PERCENT
 from fallow_core.model.policy import PublishingPolicy, Sharing
 
@@ -107,18 +108,19 @@ def _claims(
     most: Ints,
 ) -> Claims:
     unit, pending = of_terms(table.unit), of_terms(table.pending)
-    room = np.maximum(nodes.capacity * policy.drain_step_percent // 100, rows.floor)
+    largest = of_terms(table.largest)
+    room = np.maximum(nodes.capacity * policy.drain_step_percent // 100, np.maximum(rows.floor, largest))
     unknown = pending < 0
     return Claims(
         batch=batch,
         weight=of_terms(table.weight),
         allocated=rows.allocated,
         wants=_wants(rows, pending, unknown, room, unit),
-        limit=_limits(table, of_terms, batch, most, unit),
+        limit=_limits(table, rows, of_terms, batch, most, unit),
         floor=rows.floor,
         unit=unit,
         next_up=np.where(unknown, rows.allocated, pending),
-        spare=np.where(unknown, room, of_terms(table.largest)),
+        spare=np.where(unknown, room, largest),
     )
 
 
@@ -141,12 +143,16 @@ def _wants(rows: RowColumns, pending: Ints, unknown: Bools, room: Ints, unit: In
     return wants
 
 
-def _limits(table: AccountTable, of_terms: Lookup, batch: Ints, most: Ints, unit: Ints) -> Ints:
+def _limits(table: AccountTable, rows: RowColumns, of_terms: Lookup, batch: Ints, most: Ints, unit: Ints) -> Ints:
     """The least of the operator's limit and of what rows may be sized to, in whole units; most are whole already."""
     limits = of_terms(table.limit_amount)
     if (table.limit_percent >= 0).any():
         percent = of_terms(table.limit_percent)
         limits = np.where(percent >= 0, batch * percent // 100, limits)
+    if (table.mib_per_core >= 0).any():
+        mib = table.mib_per_core.take(rows.terms)
+        of_tasks = np.minimum(batch[0] * mib // 1000, LARGEST) * MIB
+        np.minimum(limits[:, 1], np.where(mib < 0, NONE, of_tasks), out=limits[:, 1])
     np.minimum(limits, most, out=limits)
     slots, resources, at = np.nonzero((limits != of_terms(table.maximum)) & (limits > 0) & (limits != NONE))
     units = unit[slots, resources, at]

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, AnyArray, Ints
+from fallow_core.ledger.rows import ZERO
+from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, NodePolicy, SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, Pending, ResourceName, Resources
 
@@ -20,6 +22,13 @@ class AccountTerm(NamedTuple):
     policy: AccountPolicy
     unit: Resources
     maximum: Resources | None
+
+
+class Work(NamedTuple):
+    """What is known of a cluster's work: what waits, `None` where unknown, and the shape of what runs."""
+
+    pending: Pending | None
+    shape: TaskShape
 
 
 class NodeTerms:
@@ -63,7 +72,7 @@ class AccountTerms:
     def __init__(self) -> None:
         nobody = AccountTerm("", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Resources(1, 1), None)
         self._numbers = {nobody: 0}
-        self._pending: dict[str, Pending | None] = {"": Pending(total=Resources(0, 0))}
+        self._work: dict[str, Work] = {"": Work(Pending(total=ZERO), TaskShape())}
         self._table: AccountTable | None = None
 
     def number(self, term: AccountTerm) -> int:
@@ -73,27 +82,27 @@ class AccountTerms:
             self._table = None
         return self._numbers[term]
 
-    def pending(self, cluster: str, pending: Pending | None) -> None:
-        """What is pending of a cluster from now on, on all nodes."""
-        if pending != self._pending.get(cluster):
-            self._pending[cluster] = pending
+    def work(self, cluster: str, work: Work) -> None:
+        """What is known of a cluster's work from now on, on all nodes."""
+        if work != self._work.get(cluster):
+            self._work[cluster] = work
             self._table = None
 
     @property
     def table(self) -> "AccountTable":
         """The fields of all terms."""
         if self._table is None:
-            self._table = AccountTable(list(self._numbers), self._pending)
+            self._table = AccountTable(list(self._numbers), self._work)
         return self._table
 
 
 class AccountTable:
     """Account terms as arrays, by number, and by resource where there are two. `NONE`: no limit; −1: not known.
 
-    `switch`: `ALL`, `NO_GROWTH` or `NOTHING`.
+    `switch`: `ALL`, `NO_GROWTH` or `NOTHING`. `mib_per_core`: −1 where that is no bound.
     """
 
-    def __init__(self, terms: list[AccountTerm], pending: Mapping[str, Pending | None]) -> None:
+    def __init__(self, terms: list[AccountTerm], of_clusters: Mapping[str, Work]) -> None:
         self.clusters = [term.cluster for term in terms]
         self.weight = _by_resource(terms, lambda term, _: term.policy.weight)
         self.switch = np.array([_switch(term.policy.switch) for term in terms], np.int8)
@@ -102,11 +111,13 @@ class AccountTable:
         self.limit_percent = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).percent, -1))
         self.limit_amount = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).amount, NONE))
         self.limit_amount[self.limit_percent >= 0] = NONE
-        of_terms = [pending.get(cluster) for cluster in self.clusters]
-        totals = [None if of is None else of.total for of in of_terms]
-        largest = [None if of is None else of.largest for of in of_terms]
+        work = [of_clusters.get(cluster, Work(None, TaskShape())) for cluster in self.clusters]
+        totals = [None if of.pending is None else of.pending.total for of in work]
+        largest = [of.shape.largest if of.pending is None else of.pending.largest for of in work]
         self.pending = np.array([[_waits(size, r, -1) for size in totals] for r in RESOURCE_NAMES], np.int64)
         self.largest = np.array([[_waits(size, r, 0) for size in largest] for r in RESOURCE_NAMES], np.int64)
+        bounds = [-1 if of.shape.honours_cpu else _or(of.shape.mib_per_core, -1) for of in work]
+        self.mib_per_core = np.array(bounds, np.int64)
 
     def lasts_seconds(self, of_clusters: Mapping[str, int | None]) -> AnyArray:
         """For how long offers last, by number; NaN where for ever."""

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_CPU
 from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns
-from fallow_core.ledger.fleet.terms import AccountTerm, AccountTerms, NodeTerms
+from fallow_core.ledger.fleet.terms import AccountTerm, AccountTerms, NodeTerms, Work
 from fallow_core.ledger.node_ledger import NodeInputs
 from fallow_core.ledger.online import Counted, counted, in_zone
 from fallow_core.ledger.rows import Row
+from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import Usage
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName
@@ -86,7 +87,7 @@ def write_rows(columns: RowColumns, terms: AccountTerms, at: int, inputs: NodeIn
         if slot < len(rows):
             policy = inputs.accounts.get(rows[slot].key.cluster, AccountPolicy())
             cluster = rows[slot].key.cluster
-            terms.pending(cluster, inputs.pending.get(cluster))
+            terms.work(cluster, Work(inputs.pending.get(cluster), inputs.shapes.get(cluster, TaskShape())))
             term = AccountTerm(cluster, policy, rows[slot].unit, rows[slot].maximum)
             columns.terms[slot, at] = terms.number(term)
             _write_row(columns, slot, at, rows[slot])
