@@ -78,6 +78,15 @@ def test_what_is_urgent_is_sent_at_most_once_a_second(world: World) -> None:
     assert min(pauses) < 1.2
 
 
+def test_a_tick_that_is_hardly_early_does_not_make_what_is_urgent_wait_for_the_next(world: World) -> None:
+    sent_at: list[float] = []
+    world.frameworks["a"].seen = lambda offers: sent_at.append(world.now)
+    for step in range(10):
+        world.used = size(step / 2)
+        world.tick(0.98)
+    assert max(later - earlier for earlier, later in pairwise(sent_at)) == pytest.approx(0.98)
+
+
 def test_what_is_not_urgent_waits_for_the_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_hold_seconds=0, publish_interval_seconds=7)
     world = World(tmp_path, monkeypatch, policy=policy, a={"a1": size(5)})
