@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
 
 from fallow_hookspecs import Daemon, Finding, Node, Process
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.diagnosis.outside import HostSize, Outside, Page
 from fallow_yarn.diagnosis.settings import Settings
 from fallow_yarn.errors import YarnError
-from fallow_yarn.identity import by_host, is_loopback, own_ids
+from fallow_yarn.identity import by_host, own_ids
 from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.places import are_local, places
 from fallow_yarn.rm.client import Facts, Reading
 from fallow_yarn.rm.facts import Identity
+from fallow_yarn.rm.place import Place
 from fallow_yarn.rm.size import Size
 
 EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
@@ -88,9 +89,10 @@ class Fakes:
     def findings(self, **settings: object) -> Found:
         """All findings by their subjects, each of which is there once; what is wrong has advice."""
         wanted = spec(**settings)
+        self.manager.place = places(wanted)[0]
 
         def own(node: Node, ids: Collection[str]) -> list[str]:
-            local = is_loopback(wanted.resource_manager.host)
+            local = are_local((self.manager.place,))
             return own_ids(by_host(ids), node.addresses, wanted.node_managers, local)
 
         found = diagnose(self.manager, wanted, own, (HOST,), Deadline.after(5), self._outside())
@@ -109,7 +111,7 @@ class Fakes:
             processes=self._processes,
         )
 
-    def _manager_page(self, _spec: YarnSpec, _deadline: Deadline) -> Page:
+    def _manager_page(self, _place: Place, _user: str, _deadline: Deadline) -> Page:
         self.asked.append("manager")
         return self.manager_says
 

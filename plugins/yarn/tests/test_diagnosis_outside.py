@@ -10,6 +10,7 @@ from plugins.yarn.tests.yarn_fakes import spec
 from fallow_yarn.diagnosis import outside
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.places import places
 from fallow_yarn.rest import Web
 
 Serve = Callable[..., Endpoint]
@@ -57,7 +58,8 @@ def test_a_page_that_is_closed_to_the_user_is_a_problem_in_words(serve: Serve) -
 def test_the_resource_managers_page_is_asked_for_at_its_web_address(serve: Serve) -> None:
     seen: list[str] = []
     endpoint = serve(page(CONF, seen))
-    found = outside.manager_page(spec(resourceManager={"host": "rm", "web": endpoint.authority}), soon())
+    (place,) = places(spec(resourceManager={"host": "rm", "web": endpoint.authority}))
+    found = outside.manager_page(place, "u", soon())
     assert (found.settings.text("a"), seen) == ("1", ["/conf"])
 
 

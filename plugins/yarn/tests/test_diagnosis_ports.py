@@ -103,7 +103,7 @@ def serving(service: Service) -> Iterator[str]:
 
 
 def findings(*, client: str, admin: str, web: str, seconds: float = 10) -> Found:
-    manager = ResourceManager(client=client, admin=admin, web=web, user="yarn")
+    manager = ResourceManager.at(client=client, admin=admin, web=web, user="yarn")
     spec = YarnSpec.model_validate({"resourceManager": {"host": "unused"}})
     found = diagnose(manager, spec, lambda _node, _ids: [], (), Deadline.after(seconds))
     manager.close()

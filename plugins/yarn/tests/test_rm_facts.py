@@ -130,7 +130,7 @@ def test_the_calculator_is_told_by_the_limits_for_masters(queues: list[object], 
 
 def test_facts_read_the_setup_once_for_each_start() -> None:
     pages = Pages({INFO: ACTIVE, SCHEDULER: scheduler(leaf(2048, 4)), METRICS: {"clusterMetrics": {}}})
-    rm = ResourceManager(client="h:1", admin="h:2", web="h:3", user="u")
+    rm = ResourceManager.at(client="h:1", admin="h:2", web="h:3", user="u")
     rm._web = pages
     first = rm.facts(LATER)
     assert first.setup is not None
@@ -147,7 +147,7 @@ def test_facts_read_the_setup_again_when_a_grown_cluster_may_tell_the_calculator
         return {"clusterMetrics": {"totalClusterResourcesAcrossPartition": {"memory": 4096, "vCores": vcores}}}
 
     pages = Pages({INFO: ACTIVE, SCHEDULER: scheduler(leaf(0, 1)), METRICS: total(0)})
-    rm = ResourceManager(client="h:1", admin="h:2", web="h:3", user="u")
+    rm = ResourceManager.at(client="h:1", admin="h:2", web="h:3", user="u")
     rm._web = pages
     rm.facts(LATER)
     pages.asked.clear()
@@ -162,7 +162,7 @@ def test_facts_read_the_setup_again_when_a_grown_cluster_may_tell_the_calculator
 def test_a_standby_has_no_setup() -> None:
     standby = {"clusterInfo": {**ACTIVE["clusterInfo"], "haState": "STANDBY"}}
     pages = Pages({INFO: standby})
-    rm = ResourceManager(client="h:1", admin="h:2", web="h:3", user="u")
+    rm = ResourceManager.at(client="h:1", admin="h:2", web="h:3", user="u")
     rm._web = pages
     assert rm.facts(LATER).setup is None
     assert pages.asked == [INFO]

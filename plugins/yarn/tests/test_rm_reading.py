@@ -102,7 +102,7 @@ class Imitation:
 
 
 def joined(imitation: Imitation, history: SizeHistory | None = None) -> ResourceManager:
-    rm = ResourceManager(client="h:1", admin="h:2", web="h:3", user="u", history=history)
+    rm = ResourceManager.at(client="h:1", admin="h:2", web="h:3", user="u", history=history)
     rm._client.call = imitation.list_nodes  # type: ignore[method-assign]
     rm._admin.call = imitation.update  # type: ignore[method-assign]
     rm._web.page = imitation.page  # type: ignore[method-assign]

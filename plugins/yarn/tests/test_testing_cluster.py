@@ -19,7 +19,7 @@ from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.calls import HA_PROTOCOL
+from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.cluster import EmbeddedYarn, EmbeddedYarnError
 from fallow_yarn.testing.guard import marked
 from fallow_yarn.testing.resource_manager import ResourceManager as Embedded
@@ -38,7 +38,7 @@ from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.calls import HA_PROTOCOL
+from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.cluster import EmbeddedYarn, EmbeddedYarnError
 yarn = EmbeddedYarn(Path(sys.argv[1]))
 yarn.start()
@@ -76,7 +76,7 @@ def clients() -> Iterator[Callable[..., ResourceManager]]:
     with ExitStack() as stack:
 
         def client_of(rm: Embedded) -> ResourceManager:
-            made = ResourceManager(client=rm.client_address, admin=rm.admin_address, web=rm.web_address, user="me")
+            made = ResourceManager.at(client=rm.client_address, admin=rm.admin_address, web=rm.web_address, user="me")
             stack.callback(made.close)
             return made
 

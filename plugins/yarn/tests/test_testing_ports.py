@@ -81,7 +81,7 @@ def refusal(client: ResourceManager) -> str:
 def test_until_it_is_active_its_start_is_provisional_and_it_acts_on_nothing(tmp_path: Path) -> None:
     with EmbeddedYarn(tmp_path / "yarn", Settings(nodes=0, starting_seconds=0.3)) as yarn:
         rm = yarn.rm
-        client = ResourceManager(client=rm.client_address, admin=rm.admin_address, web=rm.web_address, user="me")
+        client = ResourceManager.at(client=rm.client_address, admin=rm.admin_address, web=rm.web_address, user="me")
         before = client.facts(Deadline.after(5)).identity.started_on
         rm.stop()
         thread = threading.Thread(target=rm.start, kwargs={"standby": False})

@@ -3,28 +3,48 @@ from plugins.yarn.tests.yarn_fakes import spec
 from pydantic import ValidationError
 
 from fallow_yarn.config import YarnSpec
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.places import places
+
+PAIR = {"rm1": {"host": "a"}, "rm2": {"host": "b", "web": "b:18088"}}
+
+
+def addresses(**settings: object) -> list[tuple[str, str, str]]:
+    found = places(spec(**settings))
+    return [(place.client.authority, place.admin.authority, place.web.authority) for place in found]
 
 
 def test_addresses_follow_from_the_host_and_hadoops_default_ports() -> None:
-    manager = spec().resource_manager
-    assert (manager.client_address, manager.admin_address, manager.web_address) == ("rm:8032", "rm:8033", "rm:8088")
+    assert addresses() == [("rm:8032", "rm:8033", "rm:8088")]
 
 
 def test_a_given_address_replaces_the_default_one_alone() -> None:
-    manager = spec(resourceManager={"host": "rm", "admin": "rm-admin:18033"}).resource_manager
-    assert (manager.client_address, manager.admin_address, manager.web_address) == (
-        "rm:8032",
-        "rm-admin:18033",
-        "rm:8088",
-    )
+    given = {"host": "rm", "admin": "rm-admin:18033"}
+    assert addresses(resourceManager=given) == [("rm:8032", "rm-admin:18033", "rm:8088")]
 
 
 @pytest.mark.parametrize("host", ["2001:db8::1", "[2001:db8::1]", "2001:DB8:0:0:0:0:0:1"])
 def test_the_default_addresses_of_an_ipv6_host_can_be_connected_to(host: str) -> None:
-    address = spec(resourceManager={"host": host}).resource_manager.client_address
-    endpoint = Endpoint.parse(address, setting="", purpose="", hadoop_key="")
-    assert (endpoint.host, endpoint.port) == ("2001:db8::1", 8032)
+    client = places(spec(resourceManager={"host": host}))[0].client
+    assert (client.host, client.port) == ("2001:db8::1", 8032)
+
+
+def test_several_resource_managers_have_their_ids_and_each_its_own_setting() -> None:
+    first, second = places(YarnSpec.model_validate({"resourceManagers": PAIR}))
+    assert (first.name, str(first.admin)) == ("rm1", "a:8033 (spec.resourceManagers.rm1.admin)")
+    assert (second.name, str(second.web)) == ("rm2", "b:18088 (spec.resourceManagers.rm2.web)")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"resourceManager": {"host": "rm"}, "resourceManagers": PAIR},
+        {"resourceManager": {"host": "rm"}, "hadoopConfDir": "/etc/hadoop/conf"},
+    ],
+)
+def test_where_they_are_is_said_in_one_way(given: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="give one of resourceManager"):
+        YarnSpec.model_validate(given)
 
 
 def test_the_user_the_node_managers_and_the_vcore_have_defaults() -> None:
@@ -48,6 +68,8 @@ def test_node_managers_are_a_list_in_the_file() -> None:
         ({"resourceManager": {"host": "rm", "client": "rm:65536"}}, ("resourceManager", "client"), "HOST:PORT"),
         ({"resourceManager": {"host": "rm", "client": "::1:8032"}}, ("resourceManager", "client"), "HOST:PORT"),
         ({"resourceManager": {"host": "rm", "client": "rm:٨٠٣٢"}}, ("resourceManager", "client"), "HOST:PORT"),
+        ({"resourceManagers": {"rm1": {"host": "rm"}}}, ("resourceManagers",), "two or more"),
+        ({"hadoopConfDir": "conf"}, ("hadoopConfDir",), "pattern"),
         ({"nodeManagers": ["worker-1"]}, ("nodeManagers", 0), "HOST:PORT"),
         ({"nodeManagers": ["worker-1:0"]}, ("nodeManagers", 0), "HOST:PORT"),
         ({"nodeManagers": []}, ("nodeManagers",), "empty"),
@@ -78,5 +100,11 @@ def test_all_mistakes_come_at_once() -> None:
 
 def test_the_json_schema_has_the_names_of_the_file() -> None:
     schema = YarnSpec.model_json_schema()
-    assert schema["properties"].keys() == {"resourceManager", "user", "nodeManagers", "vcoreMilli"}
-    assert schema["required"] == ["resourceManager"]
+    assert schema["properties"].keys() == {
+        "resourceManager",
+        "resourceManagers",
+        "hadoopConfDir",
+        "user",
+        "nodeManagers",
+        "vcoreMilli",
+    }

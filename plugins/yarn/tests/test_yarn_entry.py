@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, ClusterConfig, Plugin, Role
+from fallow_yarn.places import places
 from fallow_yarn.plugin import YarnInstance
 
 
@@ -35,7 +36,7 @@ def test_what_is_commented_out_in_the_template_is_right_too(loaded: Plugin) -> N
     text, count = re.subn(r"# (client|admin|web|nodeManagers):", r"\1:", loaded.config_template)
     spec = loaded.config_model().model_validate(yaml.safe_load(text))
     assert count == 4
-    assert spec.resource_manager.client == spec.resource_manager.client_address == "rm.example.com:8032"
+    assert places(spec)[0].client.authority == "rm.example.com:8032"
     assert spec.node_managers == ["worker-1.example.com:45454"]
 
 

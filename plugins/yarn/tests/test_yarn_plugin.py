@@ -48,7 +48,6 @@ from fallow_yarn.errors import AccessDeniedError, DeadlineError, StandbyError, U
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate
 from fallow_yarn.rm.facts import Calculator
-from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.nodes import CustomResource, State
 from fallow_yarn.rm.size import Size
 
@@ -349,7 +348,7 @@ def test_a_standby_is_asked_again_later(
 
 def test_a_resource_manager_that_still_starts_has_no_nodes_to_report(manager: FakeManager, yarn: YarnInstance) -> None:
     manager.facts_now, manager.reading_now = inactive(), reading()
-    with pytest.raises(TryLater, match=r"rm:8088.*not active: INITIALIZING"):
+    with pytest.raises(TryLater, match=r"rm:8033.*not active: INITIALIZING"):
         report(yarn)
 
 
@@ -381,18 +380,18 @@ def test_two_clusters_on_one_host_talk_to_their_own_resource_managers() -> None:
     assert [[update.node_id for call in m.sent for update in call] for m in managers] == [[NODE_ID], [SECOND]]
 
 
-def test_the_lanes_have_a_resource_manager_each_and_one_history() -> None:
-    built: list[tuple[FakeManager, SizeHistory]] = []
+def test_the_lanes_have_a_resource_manager_each_and_share_what_they_know() -> None:
+    built: list[tuple[FakeManager, plugin.Shared]] = []
 
-    def build(_spec: object, history: SizeHistory) -> FakeManager:
-        built.append((FakeManager(), history))
+    def build(_spec: object, _places: object, shared: plugin.Shared) -> FakeManager:
+        built.append((FakeManager(), shared))
         return built[-1][0]
 
     yarn = YarnInstance(ClusterConfig(name="etl", roles=frozenset(Role), spec=spec()), manager=build)
     report(yarn)
     publish(yarn, offer())
-    (reads, history), (acts, other_history) = built
-    assert history is other_history
+    (reads, shared), (acts, also_shared) = built
+    assert shared is also_shared
     assert (reads.sent, len(acts.sent)) == ([], 1)
     yarn.close()
     assert (reads.closed, acts.closed) == (1, 1)

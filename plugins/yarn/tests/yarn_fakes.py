@@ -6,10 +6,12 @@ from pathlib import Path
 from plugins.yarn.tests.proc_fakes import NOW_TICKS
 
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
+from fallow_yarn.access import Access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.places import places
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm import nodes as rm_nodes
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
@@ -53,7 +55,7 @@ class FakeManager(ResourceManager):
     """
 
     def __init__(self) -> None:
-        super().__init__(client="rm:8032", admin="rm:8033", web="rm:8088", user="yarn")
+        super().__init__(places(spec())[0], Access.simple("yarn"))
         self.facts_now = facts()
         self.reading_now = reading(entry())
         self.failure: YarnError | None = None
@@ -123,13 +125,13 @@ def spec(**settings: object) -> YarnSpec:
 def instance(manager: FakeManager, clock: Clock | None = None, **settings: object) -> YarnInstance:
     """An instance whose lanes both talk to this manager."""
     cluster = ClusterConfig(name="etl", roles=frozenset(Role), spec=spec(**settings))
-    return YarnInstance(cluster, clock or Clock(), lambda _spec, _history: manager)
+    return YarnInstance(cluster, clock or Clock(), lambda _spec, _places, _shared: manager)
 
 
 def instance_on(proc_root: Path, manager: FakeManager, *roles: Role, clock: Callable[[], float]) -> YarnInstance:
     """An instance that sees these processes, in these roles or in both."""
     cluster = ClusterConfig(name="etl", roles=frozenset(roles or Role), spec=spec())
-    return YarnInstance(cluster, clock, lambda _spec, _history: manager, proc_root, lambda: NOW_TICKS)
+    return YarnInstance(cluster, clock, lambda _spec, _places, _shared: manager, proc_root, lambda: NOW_TICKS)
 
 
 def facts(

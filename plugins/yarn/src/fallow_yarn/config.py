@@ -2,9 +2,9 @@
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 CLIENT_PORT, ADMIN_PORT, WEB_PORT = 8032, 8033, 8088
@@ -72,10 +72,30 @@ class ResourceManagerSpec(_Model):
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
 
-class YarnSpec(_Model):
-    """The model of `spec`. `vcore_milli`: how many milli-cores one vcore stands for."""
+def _several(value: dict[str, ResourceManagerSpec]) -> dict[str, ResourceManagerSpec]:
+    if len(value) < 2:
+        raise ValueError("these are the ResourceManagers of high availability, two or more; one is resourceManager")
+    return value
 
-    resource_manager: ResourceManagerSpec
+
+class YarnSpec(_Model):
+    """The model of `spec`. `vcore_milli`: how many milli-cores one vcore stands for.
+
+    Where the ResourceManagers are is said in one of three ways: `resource_manager` is the only one,
+    `resource_managers` are several by id, of which one is active, and `hadoop_conf_dir` is the folder with the
+    cluster's core-site.xml and yarn-site.xml.
+    """
+
+    resource_manager: ResourceManagerSpec | None = None
+    resource_managers: Annotated[dict[str, ResourceManagerSpec], AfterValidator(_several)] | None = None
+    hadoop_conf_dir: Annotated[str, Field(pattern=r"^/")] | None = None
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
     node_managers: Annotated[list[Address], AfterValidator(_not_empty)] | None = None
     vcore_milli: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        ways = (self.resource_manager, self.resource_managers, self.hadoop_conf_dir)
+        if sum(way is not None for way in ways) != 1:
+            raise ValueError("give one of resourceManager (one), resourceManagers (several by id) and hadoopConfDir")
+        return self

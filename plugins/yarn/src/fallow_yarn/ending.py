@@ -6,11 +6,11 @@ from fallow_hookspecs import KillAnswer, KillResult
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import RemoteError, YarnError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.active import Manager
 
 
 def by_manager(
-    manager: ResourceManager, answers: Mapping[str, KillAnswer], deadline: Deadline, *, force: bool
+    manager: Manager, answers: Mapping[str, KillAnswer], deadline: Deadline, *, force: bool
 ) -> dict[str, KillAnswer]:
     """The answers, where those without access are replaced by what the ResourceManager does about them.
 

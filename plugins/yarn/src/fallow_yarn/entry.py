@@ -12,6 +12,12 @@ resourceManager:
   # client: rm.example.com:8032
   # admin: rm.example.com:8033
   # web: rm.example.com:8088
+# With high availability, instead of resourceManager: all of them by their ids, of which one is active.
+# resourceManagers:
+#   rm1: {host: rm1.example.com}
+#   rm2: {host: rm2.example.com}
+# Or, instead of both: the folder with the cluster's own core-site.xml and yarn-site.xml.
+# hadoopConfDir: /etc/hadoop/conf
 # The user that calls the ResourceManager. It has to be allowed by yarn.admin.acl there.
 user: yarn
 # Which NodeManagers are lent to, as the ResourceManager names them. Default: those with an address of this host.

@@ -7,6 +7,7 @@ saw is handed to the acts lane as values that never change.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fallow_hookspecs import (
@@ -32,32 +33,39 @@ from fallow_hookspecs import (
     hookimpl,
 )
 from fallow_yarn import report
+from fallow_yarn.access import Access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
-from fallow_yarn.identity import by_host, is_loopback, own_ids
+from fallow_yarn.identity import by_host, own_ids
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
 from fallow_yarn.nm.tasks import NodeTasks
+from fallow_yarn.places import are_local, places
 from fallow_yarn.publishing import Publisher
+from fallow_yarn.rm.active import ActiveManager, Lead, Manager
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
+from fallow_yarn.rm.place import Place
 
 STANDBY_PAUSE_SECONDS = 2.0
 
 
-def resource_manager(spec: YarnSpec, history: SizeHistory) -> ResourceManager:
-    """The ResourceManager of a spec, not connected yet."""
-    addresses = spec.resource_manager
-    return ResourceManager(
-        client=addresses.client_address,
-        admin=addresses.admin_address,
-        web=addresses.web_address,
-        user=spec.user,
-        history=history,
-    )
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the lanes of a cluster have in common: which sizes nodes may have, and which ResourceManager is active."""
+
+    history: SizeHistory = field(default_factory=SizeHistory)
+    lead: Lead = field(default_factory=Lead)
+
+
+def resource_manager(spec: YarnSpec, found: tuple[Place, ...], shared: Shared) -> Manager:
+    """The ResourceManager of a spec, be it one or the active one of several; not connected yet."""
+    access = Access.simple(spec.user)
+    managers = [ResourceManager(place, access, shared.history) for place in found]
+    return managers[0] if len(managers) == 1 else ActiveManager(managers, shared.lead, time.monotonic)
 
 
 class YarnInstance:
@@ -67,7 +75,7 @@ class YarnInstance:
         self,
         cluster: ClusterConfig,
         clock: Callable[[], float] = time.monotonic,
-        manager: Callable[[YarnSpec, SizeHistory], ResourceManager] = resource_manager,
+        manager: Callable[[YarnSpec, tuple[Place, ...], Shared], Manager] = resource_manager,
         proc_root: Path = PROC_ROOT,
         ticks: Callable[[], int] = now_ticks,
     ) -> None:
@@ -75,8 +83,10 @@ class YarnInstance:
         self._spec = spec
         self._clock = clock
         self._proc_root, self._ticks = proc_root, ticks
-        history = SizeHistory()
-        self._reads, self._acts = manager(spec, history), manager(spec, history)
+        self._places = places(spec)
+        self._are_local = are_local(self._places)
+        shared = Shared()
+        self._reads, self._acts = manager(spec, self._places, shared), manager(spec, self._places, shared)
         self._nodes: Mapping[str, NodeReading] = {}
         self._ids_by_host: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})
         self._capabilities: Capabilities | None = None
@@ -147,7 +157,7 @@ class YarnInstance:
         facts = self._reads.facts(deadline)
         if not facts.identity.active:  # what it lists now is empty, and not so
             state = facts.identity.ha_state or "starting"
-            raise StandbyError(f"{self._spec.resource_manager.web_address}: the ResourceManager is not active: {state}")
+            raise StandbyError(f"{self._reads.place}: the ResourceManager is not active: {state}")
         asked_at = self._clock()
         reading = self._reads.read(deadline)
         age_seconds = self._clock() - asked_at
@@ -159,7 +169,7 @@ class YarnInstance:
             rows=tuple(rows),
             pending=report.pending(reading.metrics, self._spec.vcore_milli),
             applications=self._applications,
-            detail=f"ResourceManager {facts.identity.version} at {self._spec.resource_manager.admin_address}{stale}",
+            detail=f"ResourceManager {facts.identity.version} at {self._reads.place}{stale}",
         )
 
     def _rows(self, node: Node, reading: Reading, facts: Facts, age_seconds: float) -> Iterator[ReportRow]:
@@ -172,12 +182,11 @@ class YarnInstance:
                 yield row
 
     def _own(self, node: Node, node_ids: Mapping[str, object]) -> list[str]:
-        manager_is_local = is_loopback(self._spec.resource_manager.host)
         indexed, ids_by_host = self._ids_by_host
         if indexed is not node_ids:
             ids_by_host = by_host(node_ids)
             self._ids_by_host = (node_ids, ids_by_host)
-        return own_ids(ids_by_host, node.addresses, self._spec.node_managers, manager_is_local)
+        return own_ids(ids_by_host, node.addresses, self._spec.node_managers, self._are_local)
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         capabilities = self._capabilities or report.capabilities(self._acts.facts(deadline))

@@ -7,8 +7,9 @@ from fallow_hookspecs import Capabilities, Offer, OfferAnswer, Refusal
 from fallow_yarn import report
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.rm.active import Manager
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, MAX_INT32, NodeUpdate
-from fallow_yarn.rm.client import NodeReading, ResourceManager
+from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import Node
 from fallow_yarn.rm.size import Size, size_within
 
@@ -21,7 +22,7 @@ class Publisher:
     whose notice runs: a take-back that is only repeated must not start its notice anew.
     """
 
-    def __init__(self, manager: ResourceManager, spec: YarnSpec) -> None:
+    def __init__(self, manager: Manager, spec: YarnSpec) -> None:
         self._manager = manager
         self._spec = spec
         self._running: dict[str, Size] = {}

@@ -45,7 +45,7 @@ def app(yarn: Yarn) -> Iterator[App]:
 
 def end(yarn: Yarn, app: App) -> None:
     """Have its master killed, so that it fails."""
-    client = ResourceManager(client=yarn.rm.client, admin=yarn.rm.admin, web=yarn.rm.web, user=getpass.getuser())
+    client = ResourceManager.at(client=yarn.rm.client, admin=yarn.rm.admin, web=yarn.rm.web, user=getpass.getuser())
     for application in client.applications(Deadline.after(10)):
         master = ContainerId.parse(application.master or "")
         if application.id == app.app_id and master is not None:

@@ -12,7 +12,7 @@ from tests.e2e.yarn.rest import wait_for
 from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.testing.calls import HA_PROTOCOL
+from fallow_yarn.rm.status import HA_PROTOCOL
 
 TASK_MB, TASKS = 512, 2
 STANDBY = 2

@@ -46,7 +46,7 @@ def cluster(start_yarn: StartYarn) -> Yarn:
 def client_of(
     rm: Manager, *, user: str = OWN_USER, client: str | None = None, web: str | None = None
 ) -> ResourceManager:
-    return ResourceManager(client=client or rm.client, admin=rm.admin, web=web or rm.web, user=user)
+    return ResourceManager.at(client=client or rm.client, admin=rm.admin, web=web or rm.web, user=user)
 
 
 @pytest.fixture(scope="module")

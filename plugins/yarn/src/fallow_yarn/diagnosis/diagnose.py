@@ -14,7 +14,9 @@ from fallow_yarn.diagnosis.scheduler import scheduler
 from fallow_yarn.errors import DeadlineError, SilentHostError, StandbyError, UnknownHostError, YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.report import floor_of, live
-from fallow_yarn.rm.client import Facts, Reading, ResourceManager
+from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.client import Facts, Reading
+from fallow_yarn.rm.place import Place, Server
 from fallow_yarn.rm.size import Size
 
 _T = TypeVar("_T")
@@ -27,7 +29,7 @@ HOPELESS = (UnknownHostError, SilentHostError, DeadlineError)
 
 
 def diagnose(
-    manager: ResourceManager,
+    manager: Manager,
     spec: YarnSpec,
     own: Own,
     nodes: tuple[Node, ...],
@@ -36,27 +38,35 @@ def diagnose(
 ) -> tuple[Finding, ...]:
     """All findings; of a ResourceManager that does not answer, why, port by port. Raises nothing."""
     facts = _tried(lambda: manager.facts(deadline))
+    standings = manager.states(deadline)
+    several = tuple(manager_findings.standings(standings))
+    if spec.hadoop_conf_dir is not None:
+        found = [standing.place for standing in standings] or [manager.place]
+        several += tuple(manager_findings.addresses(place) for place in found)
+    place = manager.place
     if isinstance(facts, (StandbyError, *HOPELESS)):
-        return (reach.failed("ResourceManager", "web", facts),)
+        return (reach.failed("ResourceManager", place.web, facts), *several)
     rights = _tried(lambda: manager.check_rights(deadline))
     refused = rights if isinstance(rights, YarnError) else None
     if isinstance(facts, YarnError):
         listed = _tried(lambda: manager.nodes(deadline))
-        answers = {"web": facts, "client": listed, "admin": refused}
-        return tuple(manager_findings.ports({p: error for p, error in answers.items() if isinstance(error, YarnError)}))
-    page = outside.manager_page(spec, deadline)
+        answers = {Server.WEB: facts, Server.CLIENT: listed, Server.ADMIN: refused}
+        errors = {kind: error for kind, error in answers.items() if isinstance(error, YarnError)}
+        return (*manager_findings.ports(errors, place), *several)
+    page = outside.manager_page(place, spec.user, deadline)
     reading = _tried(lambda: manager.read(deadline))
     identity = facts.identity
     findings = [
-        manager_findings.state(identity, spec),
+        manager_findings.state(identity, place),
+        *several,
         manager_findings.release(identity),
         manager_findings.clock(page),
     ]
-    findings += manager_findings.rights(refused, page, identity, spec)
+    findings += manager_findings.rights(refused, page, identity, spec.user, place)
     if isinstance(reading, YarnError):
         if identity.active:  # a standby has no client port
             findings += manager_findings.mixed_up(reading, refused)
-            findings.append(reach.failed("client port", "client", reading))
+            findings.append(reach.failed("client port", place.client, reading))
         findings += scheduler(facts, page, 0)
         return tuple(findings)
     findings += scheduler(facts, page, len(reading.nodes))
@@ -64,16 +74,23 @@ def diagnose(
     largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids})
     findings += [] if largest is None else [largest]
     for node in nodes:
-        findings += _node(node, mine[node.name], facts, reading, spec, deadline, outside)
+        findings += _node(node, mine[node.name], facts, reading, spec, place, deadline, outside)
     return tuple(findings)
 
 
 def _node(
-    node: Node, ids: list[str], facts: Facts, reading: Reading, spec: YarnSpec, deadline: Deadline, outside: Outside
+    node: Node,
+    ids: list[str],
+    facts: Facts,
+    reading: Reading,
+    spec: YarnSpec,
+    place: Place,
+    deadline: Deadline,
+    outside: Outside,
 ) -> Iterator[Finding]:
     """What there is to say of one host and its NodeManagers."""
     found = live(ids, reading.nodes)
-    yield registered(node, ids, found, spec, reading.nodes, outside.processes(()) if not ids else ())
+    yield registered(node, ids, found, spec, place, reading.nodes, outside.processes(()) if not ids else ())
     if not found:
         return
     floor, host = floor_of(facts), outside.host_size()

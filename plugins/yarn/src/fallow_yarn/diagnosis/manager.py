@@ -1,14 +1,16 @@
 """The ResourceManager itself: state, release, clock, and what this user may do. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import reach
 from fallow_yarn.diagnosis.outside import Page
 from fallow_yarn.errors import AccessDeniedError, NoSuchCallError, StandbyError, YarnError
+from fallow_yarn.rm.active import Standing
 from fallow_yarn.rm.facts import Identity
+from fallow_yarn.rm.place import Place, Server
+from fallow_yarn.rm.status import Status
 
 TRIED: Final = ((3, 2), (3, 5))
 """The oldest and the newest release that this plugin is tested with."""
@@ -17,16 +19,39 @@ MOST_APART_SECONDS: Final = 5.0
 ADMIN_ACL: Final = "yarn.admin.acl"
 
 
-def state(identity: Identity, spec: YarnSpec) -> Finding:
+def state(identity: Identity, place: Place) -> Finding:
     """Which one answers, and whether it is the active one."""
-    detail = f"{identity.version} at {spec.resource_manager.web_address} is {identity.ha_state or 'not told'}"
+    detail = f"{identity.version} at {place.web.authority} is {identity.ha_state or 'not told'}"
     if identity.active:
         return Finding(subject="ResourceManager", ok=True, detail=detail)
     if identity.ha_state == "STANDBY":
-        advice = "name the active one in spec.resourceManager.host: yarn rmadmin -getAllServiceState shows which it is"
+        advice = "name the active one, or all in spec.resourceManagers: yarn rmadmin -getAllServiceState shows them"
         return Finding(subject="ResourceManager", ok=False, detail=f"{detail}: it takes no node sizes", advice=advice)
     advice = "it is starting or stopping: ask again in a few seconds"
     return Finding(subject="ResourceManager", ok=None, detail=detail, advice=advice)
+
+
+def standings(found: Iterable[Standing]) -> Iterator[Finding]:
+    """What each of several says of itself: one is active, and each other one should stand by."""
+    found = tuple(found)
+    active = [standing for standing in found if standing.status is Status.ACTIVE]
+    for standing in found:
+        subject, detail = f"ResourceManager {standing.place.name}", str(standing)
+        if standing.error is not None:
+            advice = "it cannot take over: start it, or correct its addresses"
+            yield Finding(subject=subject, ok=False, detail=detail, advice=advice)
+        elif standing.status is Status.ACTIVE and len(active) > 1:
+            advice = "one of them does not know that it was given up: the one that became active later is used"
+            yield Finding(subject=subject, ok=None, detail=f"{detail}, as another one says too", advice=advice)
+        else:
+            is_fine = standing.status in (Status.ACTIVE, Status.STANDBY)
+            yield Finding(subject=subject, ok=True if is_fine else None, detail=detail)
+
+
+def addresses(place: Place) -> Finding:
+    """Where its servers are, and what says so."""
+    servers = "; ".join(f"{kind} {place.of(kind)}" for kind in Server)
+    return Finding(subject=f"addresses{' of ' if place.name else ''}{place.name}", ok=True, detail=servers)
 
 
 def release(identity: Identity) -> Finding:
@@ -66,13 +91,13 @@ def clock(page: Page) -> Finding:
     )
 
 
-def rights(error: YarnError | None, page: Page, identity: Identity, spec: YarnSpec) -> Iterator[Finding]:
+def rights(error: YarnError | None, page: Page, identity: Identity, user: str, place: Place) -> Iterator[Finding]:
     """Whether the user may change sizes, and who else may. `error`: of the harmless call that proves it."""
     subject = "admin rights"
     acl = page.settings.text(ADMIN_ACL)
     if isinstance(error, AccessDeniedError):
         advice = (
-            f"add {spec.user!r} to {ADMIN_ACL} in the ResourceManager's yarn-site.xml and run yarn rmadmin"
+            f"add {user!r} to {ADMIN_ACL} in the ResourceManager's yarn-site.xml and run yarn rmadmin"
             " -refreshAdminAcls, or set spec.user to one who is in it"
         )
         shown = "" if acl is None else f"; {ADMIN_ACL} is {acl!r}"
@@ -80,10 +105,10 @@ def rights(error: YarnError | None, page: Page, identity: Identity, spec: YarnSp
     elif isinstance(error, StandbyError):
         yield Finding(subject=subject, ok=None, detail="to be seen once it is active")
     elif error is not None:
-        yield reach.failed(subject, "admin", error)
+        yield reach.failed(subject, place.admin, error)
     else:
         others = ", as may everyone who reaches the port" if acl == "*" else ""
-        yield Finding(subject=subject, ok=True, detail=f"user {spec.user!r} may change node sizes{others}")
+        yield Finding(subject=subject, ok=True, detail=f"user {user!r} may change node sizes{others}")
     if identity.takes_back and acl not in (None, "*"):
         yield Finding(
             subject="sizes by REST",
@@ -93,15 +118,17 @@ def rights(error: YarnError | None, page: Page, identity: Identity, spec: YarnSp
         )
 
 
-def ports(errors: Mapping[str, YarnError]) -> Iterator[Finding]:
+def ports(errors: Mapping[Server, YarnError], place: Place) -> Iterator[Finding]:
     """The ports that could not be used."""
     if reach.are_all_away(errors):
         advice = "start it, or correct spec.resourceManager.host; its address may also be bound to another interface"
-        yield Finding(subject="ResourceManager", ok=False, detail=f"it does not run: {errors['web']}", advice=advice)
+        yield Finding(
+            subject="ResourceManager", ok=False, detail=f"it does not run: {errors[Server.WEB]}", advice=advice
+        )
         return
-    yield from mixed_up(errors.get("client"), errors.get("admin"))
+    yield from mixed_up(errors.get(Server.CLIENT), errors.get(Server.ADMIN))
     for port, error in errors.items():
-        yield reach.failed(f"{port} port", port, error)
+        yield reach.failed(f"{port} port", place.of(port), error)
 
 
 def mixed_up(client: YarnError | None, admin: YarnError | None) -> Iterator[Finding]:

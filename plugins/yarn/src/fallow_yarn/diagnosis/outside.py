@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from fallow_hookspecs import Daemon
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis.settings import Settings, parse
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT
 from fallow_yarn.nm.web import web_of
 from fallow_yarn.rest import Web
+from fallow_yarn.rm.place import Place
 from fallow_yarn.shapes import Object, is_object, member
 
 PAGE_SECONDS: Final = 4.0
@@ -53,7 +52,7 @@ class HostSize:
 class Outside:
     """The ways to look, which a test replaces."""
 
-    manager_page: Callable[[YarnSpec, Deadline], Page]
+    manager_page: Callable[[Place, str, Deadline], Page]
     node_page: Callable[[str, str, Deadline], Page]
     host_size: Callable[[], HostSize | None]
     disk_used_percent: Callable[[str], float | None]
@@ -61,15 +60,9 @@ class Outside:
     processes: Callable[[Collection[str]], Iterable[Daemon]]
 
 
-def manager_page(spec: YarnSpec, deadline: Deadline) -> Page:
+def manager_page(place: Place, user: str, deadline: Deadline) -> Page:
     """The ResourceManager's settings and clock: one call."""
-    endpoint = Endpoint.parse(
-        spec.resource_manager.web_address,
-        setting="spec.resourceManager.web",
-        purpose="the ResourceManager's web port",
-        hadoop_key="yarn.resourcemanager.webapp.address, 8088 by default",
-    )
-    return conf_page(Web(endpoint, spec.user), deadline.within(PAGE_SECONDS))
+    return conf_page(Web(place.web, user), deadline.within(PAGE_SECONDS))
 
 
 def node_page(http_address: str, user: str, deadline: Deadline) -> Page:

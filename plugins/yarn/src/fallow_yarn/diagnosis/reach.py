@@ -19,12 +19,8 @@ from fallow_yarn.errors import (
     UnreachableError,
     YarnError,
 )
-
-HADOOP_KEYS: Final[Mapping[str, str]] = {
-    "web": "yarn.resourcemanager.webapp.address (port 8088 by default)",
-    "client": "yarn.resourcemanager.address (port 8032 by default)",
-    "admin": "yarn.resourcemanager.admin.address (port 8033 by default)",
-}
+from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.rm.place import Server
 
 _ADVICE: Final[tuple[tuple[type[YarnError], str], ...]] = (
     (UnknownHostError, "correct the host in {key}, or make its name known to this host: getent hosts NAME shows it"),
@@ -62,20 +58,20 @@ _ADVICE: Final[tuple[tuple[type[YarnError], str], ...]] = (
 )
 
 
-def failed(subject: str, port: str, error: YarnError) -> Finding:
-    """The finding for a port (`web`, `client`, `admin`) that could not be used."""
-    return Finding(subject=subject, ok=False, detail=str(error), advice=advice(port, error))
+def failed(subject: str, endpoint: Endpoint, error: YarnError) -> Finding:
+    """The finding for a server that could not be used."""
+    return Finding(subject=subject, ok=False, detail=str(error), advice=advice(endpoint, error))
 
 
-def advice(port: str, error: YarnError) -> str:
+def advice(endpoint: Endpoint, error: YarnError) -> str:
     """What to change."""
     words = next((words for kind, words in _ADVICE if isinstance(error, kind)), "")
     if isinstance(error, RemoteError) and error.kind == "HTTP 404":
         words = "a web server without the pages of a ResourceManager, such as a NodeManager: set {key} to its {hadoop}"
     words = words or "it answered with an error of its own: look into the ResourceManager's log"
-    return words.format(key=f"spec.resourceManager.{port}", hadoop=HADOOP_KEYS[port])
+    return words.format(key=endpoint.setting, hadoop=endpoint.hadoop_key)
 
 
-def are_all_away(errors: Mapping[str, YarnError]) -> bool:
+def are_all_away(errors: Mapping[Server, YarnError]) -> bool:
     """Whether all ports fail for one reason that lies outside the ResourceManager's settings: it does not run."""
-    return errors.keys() == HADOOP_KEYS.keys() and all(isinstance(error, RefusedError) for error in errors.values())
+    return errors.keys() == set(Server) and all(isinstance(error, RefusedError) for error in errors.values())

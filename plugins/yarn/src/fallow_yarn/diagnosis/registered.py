@@ -9,6 +9,7 @@ from fallow_yarn.diagnosis.words import short_names, some_of
 from fallow_yarn.identity import host_of, is_loopback
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import State
+from fallow_yarn.rm.place import Place
 
 NODE_ADDRESS: Final = "yarn.nodemanager.address"
 
@@ -18,6 +19,7 @@ def registered(
     ids: Collection[str],
     found: Collection[str],
     spec: YarnSpec,
+    place: Place,
     nodes: Mapping[str, NodeReading],
     running: Iterable[Daemon],
 ) -> Finding:
@@ -28,7 +30,7 @@ def registered(
         advice = f"the ResourceManager lists {some_of(nodes)}; mend spec.nodeManagers, which takes its very words"
         return Finding(subject=subject, ok=False, detail=f"not known: {', '.join(missing)}", advice=advice)
     if not ids:
-        return _none_here(subject, node, spec, nodes, [daemon.process.pid for daemon in running])
+        return _none_here(subject, node, place, nodes, [daemon.process.pid for daemon in running])
     states = ", ".join(f"{node_id} {nodes[node_id].node.state}" for node_id in ids)
     if not found:
         return Finding(subject=subject, ok=False, detail=states, advice="start the NodeManager")
@@ -58,7 +60,7 @@ def processes(ids: Iterable[str], daemons: Iterable[Daemon]) -> Iterator[Finding
 
 
 def _none_here(
-    subject: str, node: Node, spec: YarnSpec, nodes: Mapping[str, NodeReading], pids: Collection[int]
+    subject: str, node: Node, place: Place, nodes: Mapping[str, NodeReading], pids: Collection[int]
 ) -> Finding:
     tried = ", ".join(node.addresses) or "no name"
     detail = f"the ResourceManager lists none with a name of this host, which are {tried}; it lists {some_of(nodes)}"
@@ -66,7 +68,7 @@ def _none_here(
     loopback = [node_id for node_id in sorted(nodes) if is_loopback(host_of(node_id))]
     if alike:
         advice = f"if it is this host's, set spec.nodeManagers: [{', '.join(alike)}]"
-    elif loopback and not is_loopback(spec.resource_manager.host):
+    elif loopback and not is_loopback(place.admin.host):
         advice = (
             f"{some_of(loopback)} may be any host's: set yarn.nodemanager.hostname there, or, if it is this host's,"
             f" spec.nodeManagers: [{', '.join(loopback)}]"

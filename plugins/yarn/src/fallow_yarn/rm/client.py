@@ -2,22 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from fallow_yarn.access import Access
 from fallow_yarn.container_id import ContainerId
-from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.rest import Web
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setup
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
+from fallow_yarn.rm.place import Place, Server, server
 from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
 from fallow_yarn.rm.signal import signal_container
 from fallow_yarn.rm.size import Size
+from fallow_yarn.rm.status import HA_PROTOCOL, Status, read_status
 
 FEW_NODES: Final = 16  # up to here, and up to one node in 50, reading single entries costs less than reading all
 
@@ -63,53 +63,38 @@ class _KeptSetup:
 class ResourceManager:
     """One ResourceManager. Use it from one thread; objects for the same one in other threads share `history`.
 
-    The addresses are `host:port`; ValueError if one is not. `setting` is the key of our config under which `client`,
-    `admin` and `web` are found, for messages. Every method keeps its deadline and raises YarnErrors.
+    Every method keeps its deadline and raises YarnErrors.
     """
 
-    def __init__(
-        self,
-        *,
-        client: str,
-        admin: str,
-        web: str,
-        user: str,
-        setting: str = "spec.resourceManager",
-        history: SizeHistory | None = None,
-    ) -> None:
-        self._client = Connection(
-            Endpoint.parse(
-                client,
-                setting=f"{setting}.client",
-                purpose="the ResourceManager's client port",
-                hadoop_key="yarn.resourcemanager.address, 8032 by default",
-            ),
-            CLIENT_PROTOCOL,
-            user,
-            simple(user),
-        )
-        self._admin = Connection(
-            Endpoint.parse(
-                admin,
-                setting=f"{setting}.admin",
-                purpose="the ResourceManager's admin port",
-                hadoop_key="yarn.resourcemanager.admin.address, 8033 by default",
-            ),
-            ADMIN_PROTOCOL,
-            user,
-            simple(user),
-        )
-        self._web = Web(
-            Endpoint.parse(
-                web,
-                setting=f"{setting}.web",
-                purpose="the ResourceManager's web port",
-                hadoop_key="yarn.resourcemanager.webapp.address, 8088 by default",
-            ),
-            user,
-        )
+    def __init__(self, place: Place, access: Access, history: SizeHistory | None = None) -> None:
+        self.place = place
+        self._client = access.connection(place.client, CLIENT_PROTOCOL)
+        self._admin = access.connection(place.admin, ADMIN_PROTOCOL)
+        self._states = access.connection(place.admin, HA_PROTOCOL)
+        self._web = access.web(place.web, secure=place.secure_web)
         self._history = history or SizeHistory()
         self._setup: _KeptSetup | None = None
+
+    @classmethod
+    def at(cls, *, client: str, admin: str, web: str, user: str, history: SizeHistory | None = None) -> Self:
+        """The one at these addresses, each `host:port`, as a user that is believed; ValueError if one is not that."""
+        place = Place(
+            client=server(Server.CLIENT, client, "spec.resourceManager.client"),
+            admin=server(Server.ADMIN, admin, "spec.resourceManager.admin"),
+            web=server(Server.WEB, web, "spec.resourceManager.web"),
+        )
+        return cls(place, Access.simple(user), history)
+
+    def status(self, deadline: Deadline) -> Status:
+        """Whether it is active: one call over a connection of its own, so that a new address of its name is seen."""
+        try:
+            return read_status(self._states.call, self._web, deadline)
+        finally:
+            self._states.close()
+
+    def states(self, _deadline: Deadline) -> tuple[()]:
+        """Nothing to tell: it is the only one."""
+        return ()
 
     def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
         """All nodes as the ResourceManager lists them: one call. For sizes in force use `read`."""
@@ -167,6 +152,7 @@ class ResourceManager:
         """Close the kept connections. Safe to repeat; a later call opens them again."""
         self._client.close()
         self._admin.close()
+        self._states.close()
 
     def _updatable_ids(self, deadline: Deadline) -> frozenset[str]:
         return updatable_ids(self.nodes(deadline))

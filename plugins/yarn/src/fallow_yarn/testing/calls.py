@@ -8,11 +8,11 @@ from fallow_yarn.rm.admin import ADMIN_PROTOCOL
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL
 from fallow_yarn.rm.signal import EPOCH_SHIFT
 from fallow_yarn.rm.size import Size
+from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.ipc import Protocols, refused
 from fallow_yarn.testing.node_state import NodeState
 from fallow_yarn.testing.scheduler import Scheduler, UnknownNode, Update
 
-HA_PROTOCOL: Final = "org.apache.hadoop.ha.HAServiceProtocol"
 YARN_EXCEPTION: Final = "org.apache.hadoop.yarn.exceptions.YarnException"
 ACCESS_CONTROL: Final = "org.apache.hadoop.security.AccessControlException"
 COUNTABLE_UNITS: Final = b"\x1a\x02Mi"  # field 3 of an entry of a resource: its units
