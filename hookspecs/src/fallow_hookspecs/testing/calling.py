@@ -1,0 +1,148 @@
+"""An instance as core calls it: through pluggy, with a deadline, and never waited for longer than that allows."""
+
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+import pluggy
+
+from fallow_hookspecs import hooks
+from fallow_hookspecs.capacity import CapacityReport, Node, Offer
+from fallow_hookspecs.hooks import PROJECT
+from fallow_hookspecs.placement import Placement
+from fallow_hookspecs.plugin import ClusterConfig, Instance, Plugin
+from fallow_hookspecs.shape import mismatch
+from fallow_hookspecs.tasks import KillOrder, KillOutcome, TaskList
+
+_T = TypeVar("_T")
+
+Opener = Callable[[Plugin, ClusterConfig], AbstractContextManager[Instance]]
+"""Builds the instance that the suite calls, and ends it. `in_process` is one; another may put a socket between."""
+
+
+class NotImplementedHereError(Exception):
+    """The instance does not implement a hook; core never calls it then."""
+
+
+class OverdueError(Exception):
+    """A call did not end in its time."""
+
+
+@contextmanager
+def in_process(plugin: Plugin, cluster: ClusterConfig) -> Iterator[Instance]:
+    """The plugin's own instance, in this process."""
+    instance = plugin.build(cluster)
+    try:
+        yield instance
+    finally:
+        instance.close()
+
+
+class Called:
+    """The hooks of an instance. Each call is given `timeout_seconds` unless it says otherwise.
+
+    :raises NotImplementedHereError: the instance does not have the hook.
+    :raises OverdueError: it takes twice its time and a second more.
+    """
+
+    def __init__(self, instance: Instance, timeout_seconds: float) -> None:
+        self.instance = instance
+        self._timeout_seconds = timeout_seconds
+        manager = pluggy.PluginManager(PROJECT)
+        manager.add_hookspecs(hooks)
+        manager.register(instance)
+        manager.check_pending()
+        self._hook = manager.hook
+
+    def has(self, hook: str) -> bool:
+        """Whether the instance implements a hook."""
+        return bool(getattr(self._hook, hook).get_hookimpls())
+
+    def report(self, nodes: tuple[Node, ...], timeout_seconds: float | None = None) -> CapacityReport:
+        """`report_capacity` without offers."""
+        return self._call("report_capacity", CapacityReport, timeout_seconds, nodes=nodes, offers=())
+
+    def publish(
+        self, nodes: tuple[Node, ...], offers: tuple[Offer, ...], timeout_seconds: float | None = None
+    ) -> CapacityReport:
+        """`report_capacity` with offers."""
+        return self._call("report_capacity", CapacityReport, timeout_seconds, nodes=nodes, offers=offers)
+
+    def list_tasks(self, node: Node, timeout_seconds: float | None = None) -> TaskList:
+        """`list_tasks`."""
+        return self._call("list_tasks", TaskList, timeout_seconds, node=node)
+
+    def kill(self, node: Node, order: KillOrder, timeout_seconds: float | None = None) -> KillOutcome:
+        """`kill_tasks`."""
+        return self._call("kill_tasks", KillOutcome, timeout_seconds, node=node, order=order)
+
+    def place(self, node: Node, parent: str, timeout_seconds: float | None = None) -> Placement:
+        """`set_cgroup_parent`."""
+        return self._call("set_cgroup_parent", Placement, timeout_seconds, node=node, parent=parent)
+
+    def _call(self, hook: str, expected: type[_T], timeout_seconds: float | None, **arguments: Any) -> _T:
+        if not self.has(hook):
+            raise NotImplementedHereError(f"the plugin does not implement {hook}")
+        seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
+        answer = within(lambda: getattr(self._hook, hook)(timeout_seconds=seconds, **arguments), seconds, hook)
+        wrong = mismatch(answer, expected)
+        assert not wrong, f"{hook}: the answer{wrong}"
+        assert isinstance(answer, expected)
+        return answer
+
+
+def within(function: Callable[[], _T], seconds: float, what: str) -> _T:
+    """Call it in a thread of its own, which is left behind when it is overdue."""
+    answers: list[_T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(function())
+        except BaseException as error:  # handed to the caller
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True, name=f"fallow suite {what}")
+    thread.start()
+    thread.join(2 * seconds + 1)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise OverdueError(f"{what} was given {seconds:g} s, and did not end in {2 * seconds + 1:g} s")
+    return answers[0]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Return when the condition holds; it is asked again and again.
+
+    :raises AssertionError: it does not hold in time.
+    """
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds:g} s, but not: {what}"
+        time.sleep(0.02)
+
+
+def misfits(instance: object) -> list[str]:
+    """What is wrong with the hooks of an instance."""
+    if not isinstance(instance, Instance):
+        return [f"build returned a {type(instance).__name__} without diagnose and close"]
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hooks)
+    try:
+        manager.register(instance)
+        manager.check_pending()
+    except Exception as error:
+        return [str(error)]
+    callers = {name: caller for name, caller in vars(manager.hook).items() if isinstance(caller, pluggy.HookCaller)}
+    found = {name: caller.get_hookimpls() for name, caller in callers.items()}
+    wrong = [f"{name} is not marked with @hookimpl" for name in found if hasattr(instance, name) and not found[name]]
+    wrong += [
+        f"{name} is an async function; hooks are plain functions"
+        for name, implementations in found.items()
+        if any(inspect.iscoroutinefunction(each.function) for each in implementations)
+    ]
+    return wrong if any(found.values()) else [*wrong, "it implements none of the hooks"]
