@@ -19,7 +19,7 @@ from fallow_core.controller import journal
 from fallow_core.errors import ControlError, FallowError, StateError
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample
-from fallow_core.standalone import builds, process
+from fallow_core.standalone import builds, node_process, process
 from fallow_core.standalone.control import ask
 from fallow_core.standalone.process import Standalone
 from fallow_hookspecs import Process, Resources
@@ -132,7 +132,7 @@ def test_a_framework_that_does_not_answer_does_not_keep_it_from_stopping(
     folder: Path, framework: Framework, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "LEAVE_SECONDS", 0.2)
-    monkeypatch.setattr(process, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(node_process, "CLOSE_SECONDS", 0.1)
     hangs = threading.Event()
     framework.seen = lambda offers: hangs.wait(20)
     fallow = standalone(config(folder, {"etl": framework}), loaded_host())

@@ -43,7 +43,8 @@ class Agent:
     """Protects one node. Every method belongs to the thread that ticks it; times are monotonic seconds.
 
     `ended` counts the tasks that Fallow ended and that are seen gone, by cluster and strategy. `lost` says why the
-    endings of an earlier process could not be read, `file_error` why the present ones cannot be written.
+    endings of an earlier process could not be read, `file_error` why the present ones cannot be written. `begun` counts
+    the tasks that were chosen to end, by strategy.
     """
 
     def __init__(self, node: Node, policy: QosPolicy, file: EndingsFile, now: float) -> None:
@@ -54,6 +55,7 @@ class Agent:
         self.endings, self.lost = file.load(now)
         self.file_error = ""
         self.ended: Counter[tuple[str, str]] = Counter()
+        self.begun: Counter[str] = Counter()
         self._policy = policy
         self._file = file
         self._saved = self.endings
@@ -132,6 +134,7 @@ class Agent:
         self._state, choices = plan(view, self._policy, self._state, lives.past(self.endings, ending, now))
         for choice in choices:
             self._tell(choice, now)
+            self.begun[choice.need.strategy] += len(choice.victims) if choice.need.enforce else 0
             self.endings = lives.begun(self.endings, choice, ending, now)
         self.endings, orders = lives.due(self.endings, ending, now)
         self._save()

@@ -14,6 +14,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 # name: where it is, and one line for `fallow --help`, which imports nothing
 COMMANDS = {
     "adopt": ("fallow_core.cli.inspect:adopt", "Let what was there at first be taken back."),
+    "agent": ("fallow_core.cli.agent:agent", "Protect this host; a controller elsewhere lends."),
     "config": ("fallow_core.cli.config:config", "Check configuration files, or write them to start from."),
     "demo": ("fallow_core.cli.demo.command:demo", "Show on this host, in under a minute, what Fallow does."),
     "doctor": ("fallow_core.cli.inspect:doctor", "Check what Fallow needs on this host and of its frameworks."),

@@ -8,7 +8,6 @@ from fallow_core import log
 from fallow_core.config.load import load
 from fallow_core.config.settings import Config
 from fallow_core.plugins import discovery
-from fallow_core.standalone.process import Standalone
 
 DEFAULT_CONFIG = Path("/etc/fallow")
 
@@ -35,6 +34,8 @@ def run(path: Path) -> None:
 
     In publishing mode observe, the default, nothing is sent: `fallow status` shows what would be.
     """
+    from fallow_core.standalone.process import Standalone
+
     config = load_config(path)
     log.set_up(config.log_level)
     Standalone(config).run()

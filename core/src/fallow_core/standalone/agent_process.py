@@ -1,0 +1,146 @@
+"""The process behind `fallow agent`: it protects one node, with a controller elsewhere or with none at all."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from fallow_core.agent.ledger_row import FILE_NAME, RowFile
+from fallow_core.config import changes
+from fallow_core.config.load import PluginLoader
+from fallow_core.config.settings import Cluster as ClusterSettings
+from fallow_core.config.settings import Config
+from fallow_core.controller import journal
+from fallow_core.controller.cluster import Cluster
+from fallow_core.log import event
+from fallow_core.model.policy import PublishingPolicy
+from fallow_core.node import own_memory
+from fallow_core.plugins import discovery
+from fallow_core.standalone import agent_requests
+from fallow_core.standalone.control import Peer
+from fallow_core.standalone.followed import REPORT_INTERVAL_SECONDS, Followed
+from fallow_core.standalone.node_process import NodeProcess
+from fallow_hookspecs import Role
+
+if TYPE_CHECKING:
+    from fallow_core.standalone.process import Standalone
+
+log = logging.getLogger("fallow.run")
+
+STARTED_SECONDS = 5.0
+"""After so much time all that a start needs was read."""
+
+
+def of_agents(config: Config) -> Config:
+    """The configuration as an agent has it: the clusters whose files name that role, in that role alone."""
+    return replace(config, clusters=tuple(_of_agent(c) for c in config.clusters if Role.AGENT in c.config.roles))
+
+
+def _of_agent(cluster: ClusterSettings) -> ClusterSettings:
+    return replace(cluster, config=replace(cluster.config, roles=frozenset({Role.AGENT})))
+
+
+class AgentProcess(NodeProcess):
+    """A node process without a controller. `row_file`: where the node's row of a ledger elsewhere is, if there is one.
+
+    It sends no sizes. Without a row that counts it ends no task for overdraft.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        clock: Callable[[], float] = time.monotonic,
+        load_plugin: PluginLoader = discovery.load,
+        row_file: Path | None = None,
+    ) -> None:
+        """Read what an earlier process left.
+
+        :raises StateError: the state directory cannot be used, or another Fallow uses it.
+        """
+        config = of_agents(config)
+        super().__init__(config, config.clusters, clock, load_plugin)
+        self.followed = Followed(
+            self.node,
+            [cluster.name for cluster in config.clusters],
+            config.policies,
+            journal.load(config.state_dir),
+            RowFile(row_file or config.state_dir / FILE_NAME, self.node.name),
+        )
+        self._gave_back = False
+        self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
+
+    @property
+    def clusters(self) -> Mapping[str, Cluster]:
+        """The clusters that have an instance."""
+        return self.followed.clusters
+
+    @property
+    def controller(self) -> Followed:
+        """What stands in the controller's place."""
+        return self.followed
+
+    def _tick(self) -> None:
+        if self.files is not None and not self._stopping and (read := self.files.step(self.config)) is not None:
+            self._take(of_agents(read))
+        for settings, instance in self.builds.step(self._may_succeed):
+            self._add(Cluster(instance, settings.account, self._publishing))
+        lists = self._lists()
+        applications = {cluster.name: cluster.applications for cluster in self.clusters.values()}
+        self.agent.look(self.sampler.batch, lists, applications)
+        ledger = self.followed.tick(self.sample, self.clock(), time.time())
+        instances = {cluster.name: cluster.instance for cluster in self.clusters.values()}
+        may_pay, stopped = self.followed.may_pay, self.followed.stopped
+        paid_before = self.agent.begun["overdraft_evict"]
+        self.agent.act(self.sample, ledger, lists, instances, may_pay, self.clock(), stopped)
+        if self.agent.begun["overdraft_evict"] != paid_before:
+            self.followed.row_file.spend()
+
+    def _squeeze(self) -> None:
+        if not self._gave_back and not self.builds.building and self.clock() - self.started_at >= STARTED_SECONDS:
+            self._gave_back = True
+            own_memory.give_back()
+        # It looks at no more than an agent has too.
+        self.squeezing.step(cast("Standalone", self), self._lists(), not self.builds.building)
+
+    def _may_succeed(self, name: str) -> bool:
+        return name not in self.clusters or self.clusters[name].may_be_succeeded(self.clock())
+
+    def _add(self, cluster: Cluster) -> None:
+        if cluster.name in self.clusters:
+            cluster.succeed(self.clusters[cluster.name], self.clock())
+        self.followed.clusters[cluster.name] = cluster
+
+    def _take(self, read: Config) -> None:
+        """Put in force what the files say now, as far as it is right."""
+        old, new = self.config, changes.in_force(self.config, read)
+        self.config = new
+        self.refusals.note(new.problems, time.time())
+        for problem in new.problems:
+            event(log, logging.ERROR, "file_refused", problem=problem)
+        self.followed.watched.policies = new.policies
+        self.agent.set_policy(new.qos)
+        if new.log_level != old.log_level:
+            logging.getLogger().setLevel(new.log_level.upper())
+        wanted = {cluster.name: cluster for cluster in new.clusters}
+        self.followed.names = tuple(sorted(wanted))
+        for name in {cluster.name for cluster in old.clusters} - wanted.keys():
+            self.builds.drop(name)
+            if self.followed.clusters.pop(name, None) is not None:
+                self.builds.retire(name)
+        for cluster in new.clusters:
+            self.builds.want(cluster)
+        event(log, logging.INFO, "files_read", clusters=len(new.clusters), problems=len(new.problems))
+
+    def _tell_start(self) -> None:
+        event(log, logging.INFO, "started", node=self.node.name, role="agent", file=self.config.file)
+        if self.followed.journal.lost:
+            event(log, logging.ERROR, "journal_lost", reason=self.followed.journal.lost)
+        super()._tell_start()
+
+    def _leave(self) -> None:
+        pass  # it sends no sizes, so none is left behind
+
+    def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
+        return agent_requests.answer(self, peer, request)

@@ -1,0 +1,196 @@
+"""What every process on a node has: its loop, and the agent with all that it looks at.
+
+`fallow run` adds the controller to it, `fallow agent` what a controller elsewhere says.
+"""
+
+import logging
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from types import FrameType
+from typing import Any
+
+from fallow_core.agent.agent import Agent
+from fallow_core.agent.endings_file import EndingsFile
+from fallow_core.config.load import PluginLoader
+from fallow_core.config.settings import Cluster as ClusterSettings
+from fallow_core.config.settings import Config
+from fallow_core.controller import journal
+from fallow_core.controller.cluster import Cluster
+from fallow_core.log import event
+from fallow_core.model.listed import Listed
+from fallow_core.model.sample import NodeSample
+from fallow_core.node.addresses import host_addresses
+from fallow_core.node.host_sampler import HostSampler
+from fallow_core.standalone import reloading
+from fallow_core.standalone.builds import Builds
+from fallow_core.standalone.control import ControlServer, Peer
+from fallow_core.standalone.inbox import Inbox
+from fallow_core.standalone.squeezing import Squeezing
+from fallow_hookspecs import Node, Process
+
+log = logging.getLogger("fallow.run")
+
+CLOSE_SECONDS = 5.0
+
+
+def this_host(config: Config) -> Node:
+    """The node that a plugin is told of: this host by all its names and addresses."""
+    addresses = tuple(sorted({*host_addresses(), *config.node_addresses}))
+    return Node(name=config.node_name, addresses=addresses, labels=config.node_labels)
+
+
+class NodeProcess(ABC):
+    """One Fallow on one host; no other one can use the same state directory until it is closed.
+
+    `run` is the whole life of the process. `step` is for a caller that drives it itself.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        clusters: tuple[ClusterSettings, ...],
+        clock: Callable[[], float],
+        load_plugin: PluginLoader,
+    ) -> None:
+        """Read what an earlier process left.
+
+        :param clusters: those that it builds an instance for.
+        :raises StateError: the state directory cannot be used, or another Fallow uses it.
+        """
+        self.config = config
+        self.clock = clock
+        self.node = this_host(config)
+        self._lock = journal.lock(config.state_dir)
+        self.inbox = Inbox()
+        self.builds = Builds(clusters, clock, self.inbox.wake)
+        self.sampler = HostSampler(clock)
+        self.sample = NodeSample()
+        self.agent = Agent(self.node, config.qos, EndingsFile(config.state_dir), clock())
+        self.squeezing = Squeezing(self.node, config)
+        self.started_at = clock()
+        self.refusals = reloading.Refusals()
+        self.refusals.note(config.problems, time.time())
+        self.files: reloading.Files | None = None
+        self._load_plugin = load_plugin
+        self._stopping = False
+
+    @property
+    @abstractmethod
+    def clusters(self) -> Mapping[str, Cluster]:
+        """The clusters that have an instance, by name."""
+
+    @abstractmethod
+    def _tick(self) -> None:
+        """Take what calls brought, decide, and start what is due."""
+
+    @abstractmethod
+    def _squeeze(self) -> None:
+        """Slow batch down as far as it has to be."""
+
+    @abstractmethod
+    def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a request over the control socket. Called in a thread of the control server."""
+
+    def _tell_start(self) -> None:
+        """Log what it starts with."""
+        if self.agent.lost:
+            event(log, logging.ERROR, "endings_lost", reason=self.agent.lost)
+        for problem in self.config.problems:
+            event(log, logging.ERROR, "cluster_file_refused", problem=problem)
+
+    def _serve_metrics(self) -> Callable[[], None]:
+        """Serve `/metrics`; the result stops it."""
+        return lambda: None
+
+    @abstractmethod
+    def _leave(self) -> None:
+        """What an orderly stop does before limits are lifted, or stay."""
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT; a second signal ends the process at once.
+
+        :raises FallowError: the control socket or the metrics address cannot be used.
+        """
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            control = ControlServer(self.config.control_socket, self.config.control_group, self._handle)
+            stack.callback(control.close)
+            stack.callback(self._serve_metrics())
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, self._stop)
+            signal.signal(signal.SIGHUP, self._reload)
+            self.follow_files()
+            self._tell_start()
+            while not self._stopping:
+                self.step()
+            self._leave()
+            self.squeezing.leave(self.config)
+        event(log, logging.INFO, "stopped")
+
+    def follow_files(self) -> None:
+        """From now on what changes in the files takes effect."""
+        self.files = reloading.Files(self.config, self._load_plugin, self.clock, self.inbox.wake)
+
+    def step(self) -> None:
+        """One round of the loop: sample, tick, squeeze, then serve and wait until the next sample is due."""
+        next_at = self.clock() + self.config.sample_interval_seconds
+        self._take_sample()
+        self._tick()
+        self._squeeze()
+        while not self._stopping and self.inbox.serve(max(0.0, next_at - self.clock())):
+            self._tick()
+            if self.clock() >= next_at:
+                return
+
+    def close(self) -> None:
+        """End the instances, as far as they end in time, and give the state directory free."""
+        calls = [cluster.instance.close(CLOSE_SECONDS) for cluster in self.clusters.values()]
+        calls += self.builds.closing
+        if self.files is not None:
+            self.files.close()
+        deadline = self.clock() + CLOSE_SECONDS
+        while not all(call.done for call in calls) and self.clock() < deadline:
+            time.sleep(0.05)
+        os.close(self._lock)
+
+    def _lists(self) -> dict[str, Listed]:
+        """What each cluster's plugin listed on this host, by cluster."""
+        name = self.node.name
+        return {cluster.name: cluster.lists[name] for cluster in self.clusters.values() if name in cluster.lists}
+
+    def _listing(self) -> list[Cluster]:
+        """The clusters whose plugin lists tasks."""
+        return [c for c in self.clusters.values() if "list_tasks" not in c.instance.health().missing_hooks]
+
+    def _unsure(self, now: float) -> str:
+        """Why it is not known what on this host is batch; empty if it is known."""
+        for cluster in self._listing():
+            found = cluster.lists.get(self.node.name)
+            if found is None or not found.is_complete(now):
+                why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
+                return f"{cluster.name}: {why}"
+        return self.agent.unsure(self.sample, self._daemons())
+
+    def _take_sample(self) -> None:
+        newest = self.sampler.sample(self._daemons())
+        for resource, reason in self.sampler.missing.items():
+            if self.sample.of(resource) is not None:
+                event(log, logging.WARNING, "sample_failed", resource=resource, reason=reason)
+        self.sample = NodeSample(cpu=newest.cpu or self.sample.cpu, memory=newest.memory or self.sample.memory)
+
+    def _daemons(self) -> list[Process]:
+        return [d.process for cluster in self.clusters.values() for d in cluster.daemons.get(self.node.name, ())]
+
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+        self.inbox.close()
+        signal.signal(number, signal.SIG_DFL)
+
+    def _reload(self, _number: int, _frame: FrameType | None) -> None:
+        if self.files is not None:
+            self.files.ask()
+            self.inbox.wake()

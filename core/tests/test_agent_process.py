@@ -1,0 +1,271 @@
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.tests.fake_agent import FIRST_PID, Killer, task
+from core.tests.fake_framework import CAPACITY, GIB, FakeNode, Framework, size
+from core.tests.fake_standalone import Build, FakeHost, config
+
+from fallow_core.agent.ledger_row import FILE_NAME, LedgerRow, RowAccount, encoded
+from fallow_core.errors import ControlError, StateError
+from fallow_core.model.qos_policy import MemoryEvictPolicy, OverdraftEvictPolicy, QosPolicy, StrategyMode
+from fallow_core.model.sample import NodeSample
+from fallow_core.node.procfs import ProcessStat
+from fallow_core.node.task_usage import BatchPass
+from fallow_core.standalone import agent_requests
+from fallow_core.standalone.agent_process import AgentProcess
+from fallow_core.standalone.control import Peer
+from fallow_core.standalone.process import Standalone
+from fallow_hookspecs import CapacityReport, KillOrder, KillOutcome, Node, Offer, Process, Role, TaskList, hookimpl
+
+ROOT = Peer(uid=0, name="root")
+GUEST = Peer(uid=4_000_000_000, name="guest")
+OVERDRAFT = OverdraftEvictPolicy(mode=StrategyMode.ENFORCE, after_seconds=0.1, cool_down_seconds=0.1)
+MEMORY = MemoryEvictPolicy(mode=StrategyMode.ENFORCE, mark_percent=90, lower_percent=85, cool_down_seconds=0.1)
+
+
+PROCESSES = {"t1": Process(FIRST_PID, 1), "t2": Process(FIRST_PID + 1, 1)}
+
+
+class Tasks(Framework):
+    """A framework with two tasks of 1 GiB, which go when they are told to."""
+
+    def __init__(self) -> None:
+        super().__init__(time.monotonic)
+        self.killer = Killer()
+        tasks = tuple(task(name, process) for name, process in PROCESSES.items())
+        self.listing = TaskList(tasks=tasks, age_seconds=0.0, complete=True)
+
+    @hookimpl
+    def kill_tasks(self, order: KillOrder) -> KillOutcome:
+        left = tuple(each for each in self.listing.tasks if each.id not in order.task_ids)
+        self.listing = replace(self.listing, tasks=left)
+        return self.killer.kill_tasks(order)
+
+    @property
+    def ended(self) -> list[str]:
+        return [task_id for order in self.killer.orders for task_id in order.task_ids]
+
+
+def row(may_pay: int = GIB, ago: float = 0.0, lasts: float = 15.0, **more: Any) -> LedgerRow:
+    """2 GiB are allocated, and 1 GiB is too much."""
+    account = RowAccount(allocated=2 * GIB, target=GIB, floor=0, may_pay=may_pay, **more)
+    written = time.time() - ago
+    return LedgerRow(
+        node="n1", written_at=written, lasts_seconds=lasts, to_take_back=GIB, accounts={"alpha/etl": account}
+    )
+
+
+class TasksHost(FakeHost):
+    """A host where each task's process uses 1 GiB."""
+
+    def sample(self, daemons: Collection[Process] = ()) -> NodeSample:
+        stats = {process.pid: ProcessStat(process.pid, 1, process.start_ticks, 0, 0) for process in PROCESSES.values()}
+        every = frozenset(PROCESSES.values())
+        private = dict.fromkeys(every, GIB)
+        self._pass = BatchPass(at=self._clock(), processes=stats, batch=every, private_bytes=private)
+        return super().sample(daemons)
+
+
+class Started:
+    """An agent that a test drives."""
+
+    def __init__(self, folder: Path, builds: Mapping[str, Build | Framework], **changes: Any) -> None:
+        self.settings = config(folder, builds, **changes)
+        self.host = TasksHost()
+        self.agent = AgentProcess(self.settings)
+        self.agent.sampler = self.host
+
+    def put(self, row: LedgerRow) -> None:
+        part = self.settings.state_dir / "part"
+        part.write_text(encoded(row))
+        part.replace(self.settings.state_dir / FILE_NAME)
+
+    def until(self, condition: Any) -> None:
+        deadline = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < deadline, "it did not come to that"
+            self.agent.step()
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.agent.step()
+
+    def ask(self, peer: Peer = ROOT, **request: Any) -> dict[str, Any]:
+        """As `answer`, in this thread."""
+        self.agent.inbox.ask = lambda function: function()  # type: ignore[method-assign]
+        return agent_requests.answer(self.agent, peer, request)
+
+
+@pytest.fixture
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("a")
+
+
+@pytest.fixture
+def tasks() -> Tasks:
+    return Tasks()
+
+
+@pytest.fixture
+def started(folder: Path, tasks: Tasks) -> Iterator[Started]:
+    """An agent that knows the two tasks."""
+    started = Started(folder, {"etl": tasks}, qos=QosPolicy(overdraft_evict=OVERDRAFT, memory_evict=MEMORY))
+    started.until(lambda: len(started.agent.agent.tasks) == 2)
+    yield started
+    started.agent.close()
+
+
+def test_without_a_row_nobody_is_ended_for_overdraft(started: Started, tasks: Tasks) -> None:
+    started.steps(20)
+    assert tasks.ended == []
+    assert "No such file" in started.ask(request="status")["ledger_row"]
+
+
+def test_a_row_that_says_so_ends_what_is_over(started: Started, tasks: Tasks) -> None:
+    started.put(row())
+    started.until(lambda: tasks.ended)
+    started.steps(30)
+    assert len(tasks.ended) == 1  # by one row no more, although it goes on saying that 2 GiB are allocated
+    assert "none that was written later" in started.ask(request="status")["ledger_row"]
+
+
+@pytest.mark.parametrize(
+    "stale", [row(ago=20.0), row(ago=-3600.0), row(may_pay=0), replace(row(), node="n2"), replace(row(), accounts={})]
+)
+def test_a_row_that_is_old_early_of_another_or_grants_nothing_ends_nobody(
+    started: Started, tasks: Tasks, stale: LedgerRow
+) -> None:
+    started.put(stale)
+    started.steps(20)
+    assert tasks.ended == []
+
+
+def test_a_bad_row_keeps_no_task_from_being_ended_under_pressure(started: Started, tasks: Tasks) -> None:
+    (started.settings.state_dir / FILE_NAME).write_text("{")
+    started.host.used = size(1, 9.5)
+    started.until(lambda: tasks.ended)
+
+
+def test_the_newest_row_of_a_stopped_account_ends_it_within_what_it_may_lose(started: Started, tasks: Tasks) -> None:
+    started.put(replace(row(may_pay=2 * GIB, stopped=True), to_take_back=0))
+    started.until(lambda: len(tasks.ended) == 2)
+
+
+def test_no_size_is_ever_sent(started: Started, tasks: Tasks) -> None:
+    started.host.used = CAPACITY
+    started.steps(20)
+    assert tasks.calls == []
+    assert tasks.reports == 2  # at the start and when its daemons were seen: many agents ask one framework
+
+
+def test_a_plugin_that_hangs_when_it_is_built_stops_nobody_else(folder: Path, tasks: Tasks) -> None:
+    def hang(_: object) -> Any:
+        time.sleep(5)
+
+    started = Started(folder, {"ops": hang, "etl": tasks}, qos=QosPolicy(memory_evict=MEMORY))
+    started.host.used = size(1, 9.5)
+    started.until(lambda: tasks.ended)
+    assert started.ask(request="status")["building"] == ["alpha/ops"]
+    started.agent.close()
+
+
+def test_a_plugin_that_cannot_be_built_is_shown_with_its_reason(folder: Path, tasks: Tasks) -> None:
+    def fail(_: object) -> Any:
+        raise FileNotFoundError("/etc/ops.token")
+
+    started = Started(folder, {"ops": fail, "etl": tasks})
+    started.until(lambda: started.agent.builds.failed and started.agent.agent.tasks)
+    assert "FileNotFoundError: /etc/ops.token" in started.ask(request="status")["failed"]["alpha/ops"]
+    started.agent.close()
+
+
+def test_only_clusters_with_the_role_of_an_agent_are_built_and_in_that_role_alone(folder: Path) -> None:
+    roles: list[frozenset[Role]] = []
+
+    class Sees(Framework):
+        def __init__(self, config: Any) -> None:
+            super().__init__(time.monotonic)
+            roles.append(config.roles)
+
+    started = Started(folder, {"etl": Sees, "far": Sees})
+    here, far = started.settings.clusters
+    started.agent.close()
+    far = replace(far, config=replace(far.config, roles=frozenset({Role.CONTROLLER})))
+    started = Started(folder, {}, clusters=(here, far))
+    started.until(lambda: started.agent.clusters)
+    assert list(started.agent.clusters) == ["alpha/etl"]
+    assert roles[-1] == {Role.AGENT}
+    assert len(roles) == 1
+    started.agent.close()
+
+
+def test_two_on_one_state_directory_are_refused(started: Started) -> None:
+    for kind in (AgentProcess, Standalone):
+        with pytest.raises(StateError, match="is running already"):
+            kind(started.settings)
+
+
+def test_status_and_explain_have_what_the_commands_show(started: Started) -> None:
+    from fallow_core.cli import render
+    from fallow_core.cli.tasks import lines
+
+    started.host.used = size(1, 4)
+    started.steps(2)
+    status = "\n".join(render.status(started.ask(GUEST, request="status")))
+    assert "cluster alpha/etl" in status
+    assert "no task is ended for overdraft" in status
+    assert "in use 4.00" in "\n".join(render.explanation(started.ask(GUEST, request="explain")))
+    assert len(lines(started.ask(GUEST, request="tasks"))) == 4
+
+
+def test_a_restore_holds_over_a_restart_until_the_cluster_lends_again(started: Started, tasks: Tasks) -> None:
+    assert started.ask(request="restore") == {"clusters": ("alpha/etl",)}
+    started.agent.close()
+    again = AgentProcess(started.settings)
+    assert again.followed.switch("alpha/etl").state == "restored"
+    again.close()
+    started.agent = AgentProcess(started.settings)
+    assert started.ask(request="switch", state="lend", scope="etl") == {"scope": "alpha/etl", "state": "lend"}
+    assert started.agent.followed.switch("alpha/etl").state == "lend"
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        ({"request": "adopt"}, "knows no request 'adopt'"),
+        ({"request": "x"}, "knows no request"),
+        ({"request": "switch", "state": "hold", "scope": "etl"}, "cannot switch to 'hold'"),
+        ({"request": "switch", "state": "stop", "scope": "nobody"}, "there is no one scope 'nobody'"),
+    ],
+)
+def test_what_an_agent_cannot_do_is_refused(started: Started, request_: dict[str, Any], why: str) -> None:
+    with pytest.raises(ControlError, match=why):
+        started.ask(**request_)
+
+
+def test_a_guest_changes_nothing(started: Started) -> None:
+    with pytest.raises(ControlError, match="may not change anything"):
+        started.ask(GUEST, request="restore")
+
+
+def test_stop_of_an_account_here_is_heeded(started: Started) -> None:
+    started.ask(request="switch", state="stop", scope="all")
+    assert started.agent.followed.stopped == {"alpha/etl"}
+
+
+def test_reports_that_fail_keep_nothing_from_being_listed(folder: Path, tasks: Tasks) -> None:
+    class Silent(Tasks):
+        @hookimpl
+        def report_capacity(self, nodes: tuple[Node, ...], offers: tuple[Offer, ...]) -> CapacityReport:
+            raise ConnectionError("no ResourceManager")
+
+    silent = Silent()
+    silent.nodes["a1"] = FakeNode(in_force=size(8))
+    started = Started(folder, {"etl": silent}, qos=QosPolicy(memory_evict=MEMORY))
+    started.host.used = size(1, 9.5)
+    started.until(lambda: silent.ended)
+    started.agent.close()
