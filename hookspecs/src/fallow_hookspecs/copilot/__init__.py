@@ -1,0 +1,10 @@
+"""The copilot: a plugin in a process of its own, behind a Unix socket, called by gRPC.
+
+`v0/copilot.proto` is the service, and all that a copilot in another language needs. `fallow-copilot serve` (`command`)
+serves any plugin of this Python environment: `host` builds its instance, `lanes` are its two threads, `server` answers
+the calls, `socket_file` places the socket. Both ends convert by `to_messages` and `from_messages`, and carry errors by
+`status`. The client is in core.
+
+It needs the extra `fallow-hookspecs[copilot]`; nothing outside this package imports it. It makes no decision: what a
+plugin answers is passed on as it is.
+"""

@@ -1,0 +1,143 @@
+"""One instance of an installed plugin, built from a cluster file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pluggy
+import yaml
+
+from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, PROJECT, ClusterConfig, Instance, Plugin, Role, hooks
+from fallow_hookspecs.copilot.errors import CopilotError
+
+HOOKS = ("report_capacity", "list_tasks", "kill_tasks", "set_cgroup_parent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hosted:
+    """An instance at work. `hook` calls its hooks as `hook.list_tasks(node=..., timeout_seconds=...)`; `hooks` are the
+    names of those that it implements.
+    """
+
+    plugin: Plugin
+    distribution: str
+    version: str
+    instance: Instance
+    hook: Any
+    hooks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"plugin {self.plugin.name!r} of {self.distribution} {self.version}"
+
+
+def open_instance(name: str, file: Path) -> Hosted:
+    """Build the instance that a cluster file describes, as core would.
+
+    :raises CopilotError: the plugin is not installed or does not fit, the file is wrong, or the instance cannot be
+        built.
+    """
+    entry = _entry(name)
+    try:
+        plugin = entry.load()
+    except (Exception, SystemExit) as error:
+        raise CopilotError(f"plugin {name!r} ({entry.value}) cannot be imported: {_words(error)}") from error
+    if misfit := _misfit(plugin, name):
+        raise CopilotError(f"plugin {name!r} ({entry.value}) cannot be used: {misfit}")
+    config = _cluster(plugin, file)
+    try:
+        instance = plugin.build(config)
+    except (Exception, SystemExit) as error:
+        raise CopilotError(f"plugin {name!r} failed to build cluster {config.name!r}: {_words(error)}") from error
+    distribution = entry.dist
+    return host(
+        plugin,
+        instance,
+        distribution=distribution.name if distribution else "",
+        version=distribution.version if distribution else "",
+    )
+
+
+def host(plugin: Plugin, instance: Instance, *, distribution: str = "", version: str = "") -> Hosted:
+    """Register an instance's hooks.
+
+    :raises CopilotError: it is none, or a hook is misspelt or has arguments that do not exist.
+    """
+    if not isinstance(instance, Instance):
+        raise CopilotError(f"build returned a {type(instance).__name__} without diagnose and close")
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(hooks)
+    try:
+        manager.register(instance)
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise CopilotError(f"the hooks of plugin {plugin.name!r} do not fit: {error}") from error
+    implemented = tuple(name for name in HOOKS if getattr(manager.hook, name).get_hookimpls())
+    return Hosted(
+        plugin=plugin,
+        distribution=distribution,
+        version=version,
+        instance=instance,
+        hook=manager.hook,
+        hooks=implemented,
+    )
+
+
+def _entry(name: str) -> metadata.EntryPoint:
+    entries = {each.value: each for each in metadata.entry_points(group=ENTRY_POINT_GROUP, name=name)}
+    if not entries:
+        known = sorted({each.name for each in metadata.entry_points(group=ENTRY_POINT_GROUP)})
+        raise CopilotError(f"plugin {name!r} is not installed; installed are {', '.join(known) or 'none'}")
+    if len(entries) > 1:
+        raise CopilotError(f"plugin {name!r} is claimed by {' and by '.join(entries)}; uninstall all but one")
+    return next(iter(entries.values()))
+
+
+def _misfit(plugin: object, name: str) -> str:
+    if not isinstance(plugin, Plugin):
+        return f"its entry point names a {type(plugin).__name__}, not a fallow_hookspecs.Plugin"
+    if plugin.name != name:
+        return f"it calls itself {plugin.name!r}"
+    lowest, highest = plugin.api_levels
+    if not lowest <= API_LEVEL <= highest:
+        return f"it is written for API levels {lowest} to {highest}, this copilot has level {API_LEVEL}"
+    return ""
+
+
+def _cluster(plugin: Plugin, file: Path) -> ClusterConfig:
+    """What a cluster file says: its name, roles and spec. What else is in it is for core, and not looked at."""
+    try:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CopilotError(f"{file} cannot be read: {error}") from error
+    if not isinstance(data, Mapping) or data.get("kind") != "Cluster":
+        raise CopilotError(f"{file} is no cluster file: it has no kind: Cluster")
+    if data.get("plugin") != plugin.name:
+        raise CopilotError(f"{file} is for plugin {data.get('plugin')!r}, and {plugin.name!r} is to be served")
+    named = data.get("metadata")
+    name = named.get("name") if isinstance(named, Mapping) else None
+    if not isinstance(name, str):
+        raise CopilotError(f"{file} has no metadata.name")
+    try:
+        roles = frozenset(Role(role) for role in data.get("roles") or Role)
+    except (TypeError, ValueError) as error:
+        raise CopilotError(f"{file}: roles: {error}; expected a list of {', '.join(Role)}") from error
+    try:
+        spec = plugin.config_model().model_validate(data.get("spec") or {})
+    except Exception as error:
+        raise CopilotError(f"{file}: spec is wrong:\n{_mistakes(error)}") from error
+    return ClusterConfig(name=name, roles=roles, spec=spec)
+
+
+def _mistakes(error: Exception) -> str:
+    """Each mistake in a line, where the model tells them apart as pydantic does."""
+    try:
+        found = [(".".join(str(step) for step in each["loc"]), each["msg"]) for each in error.errors()]  # type: ignore[attr-defined]
+    except Exception:
+        return f"  {_words(error)}"
+    return "\n".join(f"  spec.{where}: {text}" for where, text in found)
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,178 @@
+"""The service: each call into its lane, its answer or its error back.
+
+A call that waits in its lane when its caller gives up, or its time is over, is never begun. One that runs then goes on,
+as a thread cannot be stopped, and its lane begins no other until it has ended.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from typing import Any, Final, NoReturn, TypeVar
+
+import grpc
+from google.protobuf.message import Message
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from fallow_hookspecs import CapacityReport, Finding, KillOutcome, Node, Placement, PluginError, TaskList
+from fallow_hookspecs.copilot import from_messages, to_messages
+from fallow_hookspecs.copilot.host import Hosted
+from fallow_hookspecs.copilot.lanes import Lane
+from fallow_hookspecs.copilot.status import OPTIONS, SERVICE, status_of
+from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
+
+THREADS: Final = 16
+"""How many calls may wait. Core has two at most; a call leaves at its deadline, whatever its lane does."""
+
+PLUGIN_SHARE: Final = 0.95
+"""Of the time that is left, what the plugin is given, so that its own words about lack of time still arrive."""
+
+NO_DEADLINE_SECONDS: Final = 60.0
+
+_Ask = Callable[[Any, float], Any]
+_T = TypeVar("_T")
+
+
+class Service:
+    """A hosted instance, served. `serve` starts it, `stop` ends it."""
+
+    def __init__(self, hosted: Hosted) -> None:
+        self._hosted = hosted
+        self._reads, self._acts = Lane("reads"), Lane("acts")
+        self._nodes: tuple[Message | None, tuple[Node, ...]] = (None, ())
+        self._health = health.HealthServicer()
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="calls")
+        self._server = grpc.server(self._pool, options=OPTIONS)
+        self._server.add_generic_rpc_handlers((self._handlers(),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+
+    def serve(self, address: str) -> None:
+        """Listen at an address of gRPC, such as `unix:/run/x/socket`. RuntimeError if that cannot be."""
+        self._server.add_insecure_port(address)
+        self._server.start()
+        for name in ("", SERVICE):
+            self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    def stop(self, grace_seconds: float) -> None:
+        """Say so to who asks for health, take no more calls, give those under way this time, and close the instance."""
+        self._health.enter_graceful_shutdown()
+        self._server.stop(grace_seconds).wait()
+        self._pool.shutdown(wait=False)
+        for lane in (self._reads, self._acts):
+            lane.close(grace_seconds)
+        # In a thread that is given up where it does not end, as a call is.
+        closing = threading.Thread(target=self._hosted.instance.close, daemon=True)
+        closing.start()
+        closing.join(grace_seconds)
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        hook, reads, acts = self._hosted.hook, self._reads, self._acts
+
+        def report(request: pb.ReportCapacityRequest, seconds: float) -> CapacityReport:
+            offers = from_messages.offers(request.offers)
+            answer = hook.report_capacity(nodes=self._nodes_of(request), offers=offers, timeout_seconds=seconds)
+            return _checked(answer, CapacityReport, "report_capacity")
+
+        def list_tasks(request: pb.ListTasksRequest, seconds: float) -> TaskList:
+            answer = hook.list_tasks(node=from_messages.node(request.node), timeout_seconds=seconds)
+            return _checked(answer, TaskList, "list_tasks")
+
+        def kill(request: pb.KillTasksRequest, seconds: float) -> KillOutcome:
+            node, order = from_messages.node(request.node), from_messages.kill_order(request)
+            return _checked(hook.kill_tasks(node=node, order=order, timeout_seconds=seconds), KillOutcome, "kill_tasks")
+
+        def place(request: pb.SetCgroupParentRequest, seconds: float) -> Placement:
+            node = from_messages.node(request.node)
+            answer = hook.set_cgroup_parent(node=node, parent=request.parent, timeout_seconds=seconds)
+            return _checked(answer, Placement, "set_cgroup_parent")
+
+        def diagnose(request: pb.DiagnoseRequest, seconds: float) -> tuple[Finding, ...]:
+            return self._hosted.instance.diagnose(from_messages.nodes(request.nodes), seconds)
+
+        made = {
+            "Describe": _handler(pb.DescribeRequest, lambda request, context: self._description()),
+            "ReportCapacity": self._hook(
+                "report_capacity",
+                pb.ReportCapacityRequest,
+                lambda request: acts if request.offers else reads,
+                report,
+                to_messages.capacity_report,
+            ),
+            "ListTasks": self._hook(
+                "list_tasks", pb.ListTasksRequest, lambda _: reads, list_tasks, to_messages.task_list
+            ),
+            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, lambda _: acts, kill, to_messages.kill_outcome),
+            "SetCgroupParent": self._hook(
+                "set_cgroup_parent", pb.SetCgroupParentRequest, lambda _: acts, place, to_messages.placement
+            ),
+            "Diagnose": self._hook("", pb.DiagnoseRequest, lambda _: reads, diagnose, to_messages.findings),
+        }
+        return grpc.method_handlers_generic_handler(SERVICE, made)
+
+    def _description(self) -> pb.DescribeResponse:
+        hosted = self._hosted
+        return to_messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks)
+
+    def _hook(
+        self,
+        name: str,
+        request_type: type[Message],
+        lane_of: Callable[[Any], Lane],
+        ask: _Ask,
+        answer: Callable[[Any], Message],
+    ) -> "grpc.RpcMethodHandler[Any, Any]":
+        def call(request: Any, context: grpc.ServicerContext) -> Message:
+            if name and name not in self._hosted.hooks:
+                context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{self._hosted} does not implement {name}")
+            future = lane_of(request).submit(lambda: ask(request, _seconds_left(context)))
+            try:
+                return answer(_waited(future, context))
+            except Exception as error:
+                _abort(error, context)
+
+        return _handler(request_type, call)
+
+    def _nodes_of(self, request: pb.ReportCapacityRequest) -> tuple[Node, ...]:
+        """The nodes of a request. They are thousands and seldom change: the same ones are made once.
+
+        Takes the offers out of the request.
+        """
+        request.ClearField("offers")
+        message, nodes = self._nodes
+        if message != request:
+            nodes = from_messages.nodes(request.nodes)
+            self._nodes = (request, nodes)
+        return nodes
+
+
+def _handler(request_type: type[Message], call: Callable[..., Message]) -> "grpc.RpcMethodHandler[Any, Any]":
+    return grpc.unary_unary_rpc_method_handler(
+        call,
+        request_deserializer=request_type.FromString,
+        response_serializer=lambda message: message.SerializeToString(),
+    )
+
+
+def _waited(future: "Future[_T]", context: grpc.ServicerContext) -> _T:
+    """The answer. The call ends before it when its caller gives up or its time is over."""
+    if not context.add_callback(future.cancel):
+        future.cancel()
+    return future.result()
+
+
+def _seconds_left(context: grpc.ServicerContext) -> float:
+    left = context.time_remaining()
+    return NO_DEADLINE_SECONDS if left is None else max(0.0, left) * PLUGIN_SHARE
+
+
+def _checked(answer: object, expected: type[_T], hook: str) -> _T:
+    if not isinstance(answer, expected):
+        raise PluginError(f"{hook} gave a wrong answer: a {type(answer).__name__}, not a {expected.__name__}")
+    return answer
+
+
+def _abort(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
+    if isinstance(error, CancelledError):
+        context.abort(grpc.StatusCode.CANCELLED, "nobody waits for the answer any more")
+    code, text, trailers = status_of(error)
+    context.set_trailing_metadata(tuple(trailers))
+    context.abort(code, text)

@@ -1,0 +1,56 @@
+"""The socket of a copilot: in a directory of its own that nobody else can reach."""
+
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Final
+
+from fallow_hookspecs.copilot.errors import CopilotError
+
+DIRECTORY_MODE: Final = 0o700
+SOCKET_UMASK: Final = 0o117
+"""So that the socket is for its owner and its group."""
+
+LONGEST_PATH_BYTES: Final = 107
+
+
+def prepare(path: Path) -> None:
+    """Make the directory if it is not there (not those above it), and remove a socket that nobody serves.
+
+    :raises CopilotError: the directory is open to others, somebody serves there, or it is no socket.
+    """
+    if len(os.fsencode(path)) > LONGEST_PATH_BYTES:
+        raise CopilotError(f"{path} is longer than {LONGEST_PATH_BYTES} bytes, the most for a socket")
+    directory = path.parent
+    try:
+        directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+        found = directory.stat()
+    except OSError as error:
+        raise CopilotError(f"the directory of the socket, {directory}, cannot be made: {error.strerror}") from error
+    if found.st_uid not in (0, os.geteuid()):
+        raise CopilotError(f"{directory} belongs to user {found.st_uid}; it has to be root's or this user's")
+    if stat.S_IMODE(found.st_mode) & stat.S_IRWXO:
+        mode = stat.S_IMODE(found.st_mode)
+        raise CopilotError(f"{directory} is open to others (mode {mode:04o}); chmod o-rwx it, or take another one")
+    _remove_stale(path)
+
+
+def _remove_stale(path: Path) -> None:
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CopilotError(f"{path} cannot be looked at: {error.strerror}") from error
+    if not stat.S_ISSOCK(found.st_mode):
+        raise CopilotError(f"{path} is there and no socket; remove it, or name another path")
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise CopilotError(f"{path} cannot be tried: {error.strerror}") from error
+    raise CopilotError(f"somebody serves at {path} already; end that process first")
