@@ -31,7 +31,9 @@ from fallow_core.model.qos_policy import (
     CpuEvictPolicy,
     CpuSuppressPolicy,
     EndingPolicy,
+    IdentityPolicy,
     MemoryEvictPolicy,
+    MemoryReclaimPolicy,
     OverdraftEvictPolicy,
     QosPolicy,
     StrategyMode,
@@ -139,7 +141,16 @@ EVERY_CORE_KEY: dict[str, Any] = {
     "takeBack": {"mode": "enforce", "after": "90s", "notice": "2m", "blastRadius": 7, "blastWindow": "20m"},
     "qos": {
         "cpuSuppress": {"mode": "enforce", "minimum": "3%", "step": 20},
-        "cgroupReconcile": {"mode": "off"},
+        "cgroupReconcile": {"mode": "off", "memoryLimit": "120%"},
+        "identity": {"mode": "enforce"},
+        "memoryReclaim": {
+            "mode": "enforce",
+            "mark": 92,
+            "step": "2%",
+            "coolDown": "3s",
+            "window": "9s",
+            "criticalMark": "98%",
+        },
         "onExit": "release",
         "memoryEvict": {"mode": "enforce", "mark": 95, "lowerMark": 91, "coolDown": "5s"},
         "cpuEvict": {
@@ -232,7 +243,16 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         qos=QosPolicy(
             release_on_exit=True,
             cpu_suppress=CpuSuppressPolicy(mode=StrategyMode.ENFORCE, minimum_percent=3, step_percent=20),
-            cgroup_reconcile=CgroupReconcilePolicy(mode=StrategyMode.OFF),
+            cgroup_reconcile=CgroupReconcilePolicy(mode=StrategyMode.OFF, memory_limit_percent=120),
+            identity=IdentityPolicy(mode=StrategyMode.ENFORCE),
+            memory_reclaim=MemoryReclaimPolicy(
+                mode=StrategyMode.ENFORCE,
+                mark_percent=92,
+                step_percent=2,
+                cool_down_seconds=3.0,
+                window_seconds=9.0,
+                critical_percent=98,
+            ),
             memory_evict=MemoryEvictPolicy(
                 mode=StrategyMode.ENFORCE, mark_percent=95, lower_percent=91, cool_down_seconds=5.0
             ),

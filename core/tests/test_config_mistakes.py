@@ -186,6 +186,14 @@ POOLS = "pools:\n  - {name: a, nodeSelector: {x: '1'}, capacity: {}}\n"
         ),
         ("pools: [{name: a, nodeSelector: {}, capacity: {}}]", "3: pools[0].nodeSelector: "),
         ("nodes: [{name: n, capacity: {}}, {name: n, capacity: {}}]", "3: nodes[1].name: the node 'n' is there twice"),
+        (
+            "qos: {memoryReclaim: {mark: 90}}",
+            "3: qos.memoryReclaim.mark: memoryReclaim.mark is 90 % and memoryEvict.mark 90 %; memoryReclaim.mark must",
+        ),
+        (
+            "qos: {cgroupReconcile: {memoryLimit: 90%}}",
+            "3: qos.cgroupReconcile.memoryLimit: found '90%'; expected whole percent from 100 to 500",
+        ),
         ("cgroup_notify: 1", "3: cgroup_notify: unknown key; allowed here: apiVersion, "),
     ],
 )

@@ -3,6 +3,7 @@ import logging
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from core.tests.fake_agent import messages
@@ -14,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fallow_core.agent.knobs import Knobs, Wanted
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.errors import StateError
+from fallow_core.node.cgroups.knob import Knob
 
 ETL = frozenset({"yarn/etl"})
 
@@ -22,14 +24,15 @@ def knobs(fake: FakeCgroups, folder: Path, boot_id: str = "boot") -> Knobs:
     return Knobs(fake.hierarchy, KnobsFile(folder, boot_id=boot_id))
 
 
-def wanted(cores: float | Fraction | None = None, weight: str | None = None, **more: bool) -> Wanted:
-    return Wanted(clusters=ETL, limit=None if cores is None else Fraction(cores), weight=weight, **more)
+def wanted(cores: float | Fraction | None = None, weight: str | None = None, **more: Any) -> Wanted:
+    texts = {} if weight is None else {Knob.WEIGHT: weight}
+    return Wanted(clusters=ETL, limit=None if cores is None else Fraction(cores), texts=texts, **more)
 
 
 def take_in(acting: Knobs, group: str, home: str, *pids: int) -> None:
     """Put processes into a child of a group that is made below the one where they are."""
     acting.make(group, home, ETL)
-    acting.take_in(group, "t", "9", pids)
+    acting.take_in(group, "t", {Knob.WEIGHT: "9"}, pids)
 
 
 def quota(fake: FakeCgroups, path: str = "yarn") -> int | None:
@@ -288,7 +291,7 @@ def test_only_children_without_processes_are_cleared(fake: FakeCgroups, home: st
     acting = knobs(fake, tmp_path)
     take_in(acting, own, home, 21)
     for name in ("gone", "kept"):
-        acting.take_in(own, name, "9", [])
+        acting.take_in(own, name, {Knob.WEIGHT: "9"}, [])
     acting.clear(own, {"kept"})
     assert sorted(fake.hierarchy.children(own)) == ["kept", "t"]
 

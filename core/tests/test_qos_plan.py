@@ -2,11 +2,14 @@ from dataclasses import replace
 
 import pytest
 from core.tests.qos_values import ETL, GIB, NOW, key, node_view, seen
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fallow_core.model.qos_policy import (
     CpuEvictPolicy,
     EndingPolicy,
     MemoryEvictPolicy,
+    MemoryReclaimPolicy,
     OverdraftEvictPolicy,
     QosPolicy,
     StrategyMode,
@@ -15,7 +18,7 @@ from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
 from fallow_core.qos.ending import Endings
 from fallow_core.qos.endings import begun, being_freed, observed, past
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.plan import PlanState, Squeezed, Squeezes, plan, squeezing_first
 from fallow_core.qos.victims import Choice, Past
 from fallow_hookspecs import Resources
 
@@ -183,6 +186,45 @@ def test_the_age_at_which_a_reading_is_as_good_as_none_is_a_setting() -> None:
     old = replace(node(*TASKS), now=NOW + 5)
     assert plan(old, policy(ENFORCE), PlanState(), NOTHING)[1] != ()
     assert plan(old, replace(policy(ENFORCE), stale_seconds=4.0), PlanState(), NOTHING)[1] == ()
+
+
+SQUEEZED = st.builds(
+    Squeezed, possible=st.booleans(), begun_at=st.one_of(st.none(), st.floats(NOW - 100, NOW, allow_nan=False))
+)
+
+
+@given(memory=SQUEEZED, cpu=SQUEEZED, used=st.integers(80, 100), modes=st.tuples(*[st.sampled_from(StrategyMode)] * 3))
+def test_nothing_ends_before_a_squeeze_that_may_bring_it_had_its_time(
+    memory: Squeezed, cpu: Squeezed, used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode]
+) -> None:
+    every = replace(policy(*modes), memory_reclaim=MemoryReclaimPolicy(window_seconds=5, critical_percent=95))
+    every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=60, samples=0))
+    first = squeezing_first(every, Squeezes(memory=memory, cpu=cpu), NOW)
+    _, choices = plan(node(*TASKS, used=used), first, PlanState(), NOTHING)
+    needs = {choice.need.strategy for choice in choices}
+    waits = memory.possible and (memory.begun_at is None or NOW - memory.begun_at < 5)
+    assert ("memory_evict" in needs) == (modes[0] is not OFF and used >= (95 if waits else 90))
+    if cpu.possible and (cpu.begun_at is None or NOW - cpu.begun_at < 60):
+        assert "cpu_evict" not in needs
+
+
+def test_a_squeeze_that_cannot_bring_anything_is_not_waited_for() -> None:
+    every = policy(ENFORCE, ENFORCE, ENFORCE)
+    assert squeezing_first(every, Squeezes(), NOW) == every
+    over = Squeezed(possible=True, begun_at=NOW - 3600)
+    assert squeezing_first(every, Squeezes(memory=over, cpu=over), NOW) == every
+
+
+def test_what_is_squeezed_and_not_ended_meanwhile_keeps_its_window() -> None:
+    every = policy(cpu=ENFORCE)
+    every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=10, samples=2))
+    state, limited = PlanState(), Squeezes(cpu=Squeezed(possible=True, begun_at=NOW))
+    told_at = []
+    for n in range(0, 40, 2):
+        view = node(*TASKS, now=NOW + n)
+        state, choices = plan(view, squeezing_first(every, limited, NOW + n), state, NOTHING)
+        told_at += [n] if choices else []
+    assert told_at[0] == 20  # its own window begins when the limit has been in force for one
 
 
 def test_equal_inputs_give_equal_outputs_in_any_order_of_tasks() -> None:

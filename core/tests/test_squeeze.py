@@ -9,12 +9,22 @@ import pytest
 from core.tests.fake_agent import CLUSTER, FIRST_PID, HOST, key, messages, task
 from core.tests.fake_cgroups import FakeCgroups
 from core.tests.fake_framework import InlineLane, cluster_config, plugin_of
+from core.tests.qos_values import MEMORY_CAPACITY
 from core.tests.test_cpu_suppress import view
 
-from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.reclaiming import Reclaiming
 from fallow_core.agent.squeeze import Squeeze
-from fallow_core.model.qos_policy import CgroupReconcilePolicy, CpuSuppressPolicy, QosPolicy, StrategyMode
+from fallow_core.agent.tree import Tree
+from fallow_core.model.qos_policy import (
+    CgroupReconcilePolicy,
+    CpuSuppressPolicy,
+    IdentityPolicy,
+    MemoryReclaimPolicy,
+    QosPolicy,
+    StrategyMode,
+)
+from fallow_core.model.sample import Usage
 from fallow_core.model.task import SeenTask, TaskKey, TaskUsage
 from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
@@ -56,7 +66,7 @@ class Batch:
             return InlineLane(name, clock, wake, {})
 
         monkeypatch.setattr(instance_module, "Lane", lane)
-        monkeypatch.setattr(Squeeze, "_is_alive", lambda _, process: process.pid in self.stats)
+        monkeypatch.setattr(Tree, "_is_alive", lambda _, process: process.pid in self.stats)
         self.fake = fake
         self.home = "nm" if fake.version == 1 else ""  # v2 knows no groups below one with processes, but the root
         self.own = f"{self.home}/{OWN}".lstrip("/")
@@ -64,6 +74,7 @@ class Batch:
         self.framework = Framework()
         self.now = 1000.0
         self.online = 2000
+        self.memory_percent = 50
         self.known = True
         self.clusters = {CLUSTER}
         self.tasks: dict[str, SeenTask] = {}
@@ -76,15 +87,20 @@ class Batch:
 
     def start(self, suppress: StrategyMode = ENFORCE, reconcile: StrategyMode = ENFORCE) -> None:
         """A new process with what the one before left on the disk."""
-        self.squeeze = Squeeze(
-            HOST, QosPolicy(), self.fake.hierarchy, Knobs(self.fake.hierarchy, KnobsFile(self.folder, boot_id="b"))
-        )
+        tree = Tree(self.fake.hierarchy, KnobsFile(self.folder, boot_id="b"), OWN)
+        self.squeeze = Squeeze(HOST, QosPolicy(), dict.fromkeys(self.fake.controllers, tree))
+        if self.squeeze.reclaiming is not None:
+            self.squeeze.reclaiming = Reclaiming(tree, start=lambda act: act())
         self.modes(suppress, reconcile)
 
-    def modes(self, suppress: StrategyMode, reconcile: StrategyMode) -> None:
-        self.squeeze.policy = QosPolicy(
-            cpu_suppress=CpuSuppressPolicy(mode=suppress), cgroup_reconcile=CgroupReconcilePolicy(mode=reconcile)
+    def modes(self, suppress: StrategyMode, reconcile: StrategyMode, **more: Any) -> None:
+        policy = QosPolicy(
+            cpu_suppress=CpuSuppressPolicy(mode=suppress),
+            cgroup_reconcile=CgroupReconcilePolicy(mode=reconcile),
+            identity=IdentityPolicy(mode=OFF),
+            memory_reclaim=MemoryReclaimPolicy(mode=OFF),
         )
+        self.squeeze.policy = replace(policy, **more)
 
     def add(self, name: str, group: str, *, processes: int = 1, **place: Any) -> list[Process]:
         """A task with processes in a group. `place`: what the plugin says; by default that they may be moved."""
@@ -115,7 +131,10 @@ class Batch:
         stats = dict(self.stats)
         batch = BatchPass(at=self.now, processes=stats, batch=frozenset(p for m in self.members.values() for p in m))
         tasks = tuple(self.tasks.values())
-        self.squeeze.act(replace(seen, tasks=tasks), self.members, batch, self.instances, self.clusters)
+        used = MEMORY_CAPACITY * self.memory_percent // 100
+        memory = Usage(measured_at=self.now, capacity=MEMORY_CAPACITY, used=used, batch_used=0)
+        seen = replace(seen, tasks=tasks, sample=replace(seen.sample, memory=memory))
+        self.squeeze.act(seen, self.members, batch, self.instances, self.clusters)
 
     def run(self, ticks: int) -> None:
         for _ in range(ticks):
@@ -156,7 +175,7 @@ def test_the_groups_that_a_framework_makes_are_limited_together_by_the_one_above
     batch.clusters = set()
     batch.tick()
     assert batch.fake.knobs() == before
-    assert batch.squeeze.knobs.kept == {}
+    assert batch.squeeze.cpu.knobs.kept == {}
 
 
 def test_tasks_without_groups_get_some_below_the_group_where_they_are(batch: Batch) -> None:
@@ -216,7 +235,7 @@ def test_a_group_of_fallows_own_goes_with_its_last_process(batch: Batch) -> None
     batch.end("c1")
     batch.tick()
     assert batch.own not in batch.fake.groups
-    assert batch.squeeze.knobs.kept == {}
+    assert batch.squeeze.cpu.knobs.kept == {}
 
 
 def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -> None:
@@ -270,7 +289,7 @@ def test_a_group_with_something_else_in_it_is_left_alone(batch: Batch) -> None:
     before = batch.fake.knobs()
     batch.run(3)
     assert batch.fake.knobs() == before
-    assert "process 77 is in it too" in batch.squeeze.found.without[key("c1")]
+    assert "process 77 is in it too" in batch.squeeze.cpu.found.without[key("c1")]
     batch.fake.vanish("hadoop-yarn/other")
     batch.run(12)
     assert batch.quota("hadoop-yarn") is not None
@@ -285,18 +304,18 @@ def test_who_may_not_be_moved_is_said_with_the_setting_that_would_change_it(batc
     batch.run(2)
     assert batch.squeeze.groups == {}
     why = f"its group /{batch.home} is not its own, and it may not be moved: set the.setting"
-    assert batch.squeeze.found.without == {key("c1"): why}
+    assert batch.squeeze.cpu.found.without == {key("c1"): why}
 
 
 def test_what_a_plugin_does_not_tell_is_said_and_asked_again(batch: Batch) -> None:
     batch.add("c1", batch.home)
     batch.framework.fails = RuntimeError("no")
     batch.run(9)
-    assert "not said yet" in batch.squeeze.found.without[key("c1")]
+    assert "not said yet" in batch.squeeze.cpu.found.without[key("c1")]
     assert len(batch.framework.asked) == 1
     batch.framework.fails = None
     batch.run(4)
-    assert batch.squeeze.found.without == {}
+    assert batch.squeeze.cpu.found.without == {}
     assert batch.quota(batch.own) == 600_000
 
 
@@ -348,12 +367,12 @@ def test_where_the_controller_is_not_passed_on_it_is_said_and_others_are_limited
     made(batch, "c2")
     batch.run(8)
     assert len(messages(caplog.records, "group_not_changed")) == 1
-    assert "does not pass cpu on" in batch.squeeze.knobs.problems[f"nm.service/{OWN}"]
+    assert "does not pass cpu on" in batch.squeeze.cpu.knobs.problems[f"nm.service/{OWN}"]
     assert batch.quota("hadoop-yarn") is not None
     assert batch.fake.groups["nm.service"].pids == [FIRST_PID]
     batch.end("c1")
     batch.tick()
-    assert batch.squeeze.knobs.problems == {}
+    assert batch.squeeze.cpu.knobs.problems == {}
 
 
 def test_a_group_below_another_one_is_part_of_it(batch: Batch) -> None:

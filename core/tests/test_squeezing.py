@@ -12,12 +12,19 @@ from core.tests.fake_cgroups import FakeCgroups
 from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 
-from fallow_core.agent.squeeze import Squeeze
+from fallow_core.agent.tree import Tree
 from fallow_core.cli import render
 from fallow_core.config.settings import Config
 from fallow_core.errors import ControlError
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
-from fallow_core.model.qos_policy import CgroupReconcilePolicy, CpuSuppressPolicy, QosPolicy, StrategyMode
+from fallow_core.model.qos_policy import (
+    CgroupReconcilePolicy,
+    CpuSuppressPolicy,
+    MemoryEvictPolicy,
+    MemoryReclaimPolicy,
+    QosPolicy,
+    StrategyMode,
+)
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
@@ -64,7 +71,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCgroups:
     fake.add("nm", WORKER.pid, 77)
     monkeypatch.setattr(squeezing, "Files", lambda: fake)
     monkeypatch.setattr(doctor, "Files", lambda: fake)
-    monkeypatch.setattr(Squeeze, "_is_alive", lambda _, process: True)
+    monkeypatch.setattr(Tree, "_is_alive", lambda _, process: True)
     monkeypatch.setattr(restore, "LONGEST_SECONDS", 3.0)
     monkeypatch.setattr(restore, "POLL_SECONDS", 0.02)
     return fake
@@ -91,7 +98,9 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     assert (fake.groups["nm/fallow.n1/c1"].pids, own.quota, own.weight) == ([WORKER.pid], 600_000, 2)
     found = json.loads(json.dumps(requests._explain(fallow, {})))
     text = "\n".join(render.explanation(found))
-    assert "CPU limit of batch (cpuSuppress enforce, cgroupReconcile enforce)" in text
+    assert "CPU limit of batch (cpuSuppress enforce, cgroupReconcile enforce, identity observe)" in text
+    assert "memoryReclaim is not available: no cgroup hierarchy with the controller memory is mounted" in text
+    assert "identity is not available: this kernel has neither cpu.idle" in text
     assert "allowed 6.00 = 10.00 − margin 0.00 − all else 4.00, no less than 0.20" in text
     assert "/nm/fallow.n1 (1 tasks of alpha/etl): limited to 6.00; in force 6.00" in text
     samples = {
@@ -103,6 +112,46 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     assert samples["fallow_group_cpu_limit_cores", "/nm/fallow.n1"] == 6.0
     assert samples["fallow_group_cpu_in_force_cores", "/nm/fallow.n1"] == 6.0
     assert samples["fallow_group_changes_total", None] == 2
+    fallow.close()
+
+
+@pytest.fixture
+def with_memory(monkeypatch: pytest.MonkeyPatch) -> FakeCgroups:
+    fake = FakeCgroups(1, controllers=("cpu", "memory"))
+    fake.add("nm", WORKER.pid, 77)
+    fake.swap_free = 1 << 40
+    monkeypatch.setattr(squeezing, "Files", lambda: fake)
+    monkeypatch.setattr(Tree, "_is_alive", lambda _, process: True)
+    return fake
+
+
+def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config, with_memory: FakeCgroups) -> None:
+    enforce = replace(
+        ENFORCE,
+        memory_reclaim=MemoryReclaimPolicy(mode=StrategyMode.ENFORCE, cool_down_seconds=0.0, window_seconds=3600.0),
+        memory_evict=MemoryEvictPolicy(mode=StrategyMode.ENFORCE),
+    )
+    host = Host()
+    host.used = size(1)
+    fallow = standalone(replace(settings, qos=enforce), host)
+    until(fallow, lambda: "nm/fallow.n1" in with_memory.groups)
+    capacity = fallow.sample.memory.capacity if fallow.sample.memory is not None else 0
+    with_memory.add("nm/fallow.n1", inactive_anon=capacity // 2)
+    until(fallow, lambda: fallow.agent._policy.memory_evict.mark_percent == 95)  # before there is any pressure
+    host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
+    until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
+    assert not fallow.agent.endings.active
+    text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
+    assert "Memory of batch (memoryReclaim enforce)" in text
+    assert "% of the node's memory is used, the mark is 85 %: pushes out" in " ".join(text.split())
+    assert "of /nm/fallow.n1" in text
+    pushed_out = [
+        sample.value
+        for family in squeeze_metrics.families("n1", fallow.squeezing)
+        for sample in family.samples
+        if sample.name == "fallow_reclaimed_bytes_total"
+    ]
+    assert pushed_out[0] >= capacity // 100
     fallow.close()
 
 

@@ -15,6 +15,7 @@ from fallow_core.agent.knobs import Knobs, Wanted
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.node.cgroups import cpu
 from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.cgroups.knob import Knob
 
 TOP = f"fallow-kernel-{os.getpid()}"
 CLUSTERS = frozenset({"yarn/e2e"})
@@ -120,7 +121,7 @@ def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_g
     before = knobs(hierarchy, top)
     for milli in (1700, 300, 10, 1400, 700, 3000):
         acting = Knobs(hierarchy, KnobsFile(tmp_path))  # a new process each time, as after a kill
-        acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(milli, 1000), weight="2"))
+        acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(milli, 1000), texts={Knob.WEIGHT: "2"}))
         assert acting.problems == {}
         assert hierarchy.read(top, "cpu.cfs_quota_us") == str(milli * 100)
         assert hierarchy.read(f"{top}/c1/deep", "cpu.cfs_quota_us") == str(min(150_000, milli * 100))
@@ -138,7 +139,7 @@ def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(
             hierarchy.move(shell.pid, top)
             acting = Knobs(hierarchy, KnobsFile(tmp_path))
             acting.make(f"{top}/own", top, CLUSTERS)
-            acting.take_in(f"{top}/own", "task", "512", [shell.pid])
+            acting.take_in(f"{top}/own", "task", {Knob.WEIGHT: "512"}, [shell.pid])
             assert hierarchy.read(f"{top}/own/task", "cpu.shares") == "512"
             until(lambda: len(hierarchy.processes(f"{top}/own/task")) > 1, "a child in the group")
 

@@ -2,22 +2,23 @@
 
 Each group is changed in an order in which no step is refused: of a limit that shrinks the groups below come first, of
 one that grows the group itself (v1 refuses a group more than the group above it has). What others changed meanwhile is
-seen with the next call, since every file is read anew each time.
+seen with the next call, since every file is read anew each time. A file that this kernel lacks is noted, and the rest
+is done.
 """
 
 import contextlib
 import errno
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from fallow_core.agent.knobs_file import Kept, KnobsFile
 from fallow_core.errors import CgroupError, FallowError, StateError
 from fallow_core.log import event
-from fallow_core.node.cgroups import cpu
-from fallow_core.node.cgroups.cpu import Knob
+from fallow_core.node.cgroups import cpu, memory
 from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.cgroups.knob import Knob, controller_of, file_of
 
 log = logging.getLogger("fallow.agent")
 
@@ -26,15 +27,16 @@ EMPTYING_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What one group is to have: a limit in cores and a weight; `None`: as it was found.
+    """What one group is to have: a limit in cores, and the texts of other knobs. What is not in it: as it was found.
 
-    `hold_limit`: whatever limit it has stays.
+    `hold_limit`: whatever limit it has stays. `untouched`: knobs that something else changes at this moment.
     """
 
     clusters: frozenset[str]
     limit: Fraction | None = None
     hold_limit: bool = False
-    weight: str | None = None
+    texts: Mapping[Knob, str] = field(default_factory=dict)
+    untouched: frozenset[Knob] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,21 +58,33 @@ def in_safe_order(changes: Iterable[Change]) -> list[Change]:
 class Knobs:
     """The groups that Fallow changed. `problems` says of the newest calls what could not be done, by group.
 
-    `kept` is how they were found, `lost` why that is not known. `resets` counts what others changed back.
+    `kept` is how they were found, `lost` why that is not known. `resets` counts what others changed back. `lacking`:
+    knobs that a group does not have, by the path of their file.
     """
 
     def __init__(self, hierarchy: Hierarchy, file: KnobsFile) -> None:
         self.problems: dict[str, str] = {}
+        self.lacking: dict[str, Knob] = {}
         self.resets = 0
         self.writes = 0
+        self._left_out = ""
         self._hierarchy = hierarchy
+        self._controllers = (hierarchy.controller, *hierarchy.also)
+        self._needed = next(file_of(k, hierarchy.version) for k in Knob if controller_of(k) == hierarchy.controller)
         self._file = file
         self._written: dict[tuple[str, Knob], str] = {}
         self.kept, self.lost = file.load()
 
     def apply(self, group: str, wanted: Wanted) -> None:
         """Bring one group, and what below it would be in the way, to what is wanted."""
-        self._tried(group, lambda: self._apply(group, wanted))
+
+        def apply() -> None:
+            self._left_out = ""
+            self._apply(group, wanted)
+            if self._left_out:
+                raise CgroupError(self._left_out)
+
+        self._tried(group, apply)
 
     def make(self, group: str, home: str, clusters: frozenset[str]) -> None:
         """Make a group that processes from `home` can be put into the children of."""
@@ -80,7 +94,7 @@ class Knobs:
             if group not in self.kept:
                 self._keep({**self.kept, group: Kept(identity=None, clusters=clusters, home=home)})
             try:
-                self._hierarchy.make(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
+                self._hierarchy.make(group, self._needed)
             except CgroupError:
                 self._forget_if_another(group)
                 raise
@@ -90,18 +104,56 @@ class Knobs:
 
         self._tried(group, make)
 
-    def take_in(self, group: str, name: str, weight: str, pids: Iterable[int]) -> None:
+    def take_in(self, group: str, name: str, texts: Mapping[Knob, str], pids: Iterable[int]) -> None:
         """Put processes into a child of a group that was made for them. Those that end are left out."""
 
-        child, file = f"{group}/{name}", cpu.file_of(Knob.WEIGHT, self._hierarchy.version)
+        child = f"{group}/{name}"
 
         def take_in() -> None:
-            self._hierarchy.make(child, file)
-            if self._hierarchy.read(child, file) != weight:
-                self._hierarchy.write(child, file, weight)
+            self._hierarchy.make(child, self._needed)
+            self._set(child, texts)
             self._move(pids, child)
 
         self._tried(child, take_in)
+
+    def set_child(self, group: str, name: str, texts: Mapping[Knob, str]) -> bool:
+        """Bring a child of a group that was made to these texts; it goes with its group, so nothing is put back.
+
+        :returns: whether it has them now.
+        """
+        child = f"{group}/{name}"
+
+        def set_child() -> None:
+            self._left_out = ""
+            self._set(child, texts)
+            if self._left_out:
+                raise CgroupError(self._left_out)
+
+        if self._hierarchy.identity(child) is None:
+            return False
+        self._tried(child, set_child)
+        return child not in self.problems
+
+    def _set(self, child: str, texts: Mapping[Knob, str]) -> None:
+        for knob, text in texts.items():
+            file = file_of(knob, self._hierarchy.version)
+            with contextlib.suppress(FileNotFoundError):  # not passed on to it
+                before = self._hierarchy.read(child, file)
+                change = Change(group=child, knob=knob, before=before, text=text, grows=False)
+                if before != text and not (knob is Knob.MEMORY and self._would_end_tasks(change)):
+                    self._hierarchy.write(child, file, text)
+                    self.writes += 1
+
+    def keep(self, group: str, knob: Knob, clusters: frozenset[str]) -> bool:
+        """Have it on disk how a knob was found, before somebody else changes it for a moment; whether it is."""
+
+        def keep() -> None:
+            self._forget_if_another(group)
+            before = self._hierarchy.read(group, file_of(knob, self._hierarchy.version))
+            self._keep_originals([Change(group=group, knob=knob, before=before, text="", grows=False)], clusters)
+
+        self._tried(group, keep)
+        return knob in self.kept.get(group, _NOTHING).originals
 
     def clear(self, group: str, names: Collection[str]) -> None:
         """Remove the children of a group that was made, but these, as far as nothing is in them any more."""
@@ -118,6 +170,10 @@ class Knobs:
     def forget_problems_but(self, groups: Collection[str]) -> None:
         """Of other groups nothing is wanted any more."""
         self.problems = {group: why for group, why in self.problems.items() if group in groups or group in self.kept}
+        self.lacking = {path: knob for path, knob in self.lacking.items() if self._group_of(path) in groups}
+
+    def _group_of(self, path: str) -> str:
+        return path.removeprefix(self._hierarchy.path("")).rpartition("/")[0].strip("/")
 
     def _tried(self, group: str, act: Callable[[], None]) -> None:
         try:
@@ -141,8 +197,8 @@ class Knobs:
         self._forget_if_another(group)
         if self._hierarchy.identity(group) is None:
             return
-        changes = [self._change(group, Knob.WEIGHT, wanted.weight)]
-        if wanted.hold_limit:
+        changes = self._others(group, wanted)
+        if wanted.hold_limit or "cpu" not in self._controllers:
             self._carry_out(group, changes, wanted.clusters)
             return
         text = self._limit_text(group, wanted.limit)
@@ -157,11 +213,64 @@ class Knobs:
             # A group below has more: v1 refuses that. It is rare, so nobody looks before.
             self._carry_out(group, [self._change(group, Knob.LIMIT, text), *self._below(group, text)], wanted.clusters)
 
+    def _others(self, group: str, wanted: Wanted) -> list[Change | None]:
+        """The changes of all knobs of the group itself but the limit, in their order."""
+        changes: list[Change | None] = []
+        known = {**self.kept.get(group, _NOTHING).originals, **wanted.texts}
+        for knob in Knob:
+            if knob is Knob.LIMIT or knob not in known or knob in wanted.untouched:
+                continue
+            name = file_of(knob, self._hierarchy.version)
+            try:
+                change = self._change(group, knob, self._no_more(group, knob, wanted.texts.get(knob)))
+            except FileNotFoundError:
+                self.lacking[self._hierarchy.path(group, name)] = knob
+                continue
+            if knob is Knob.WEIGHT and change is not None and self._will_idle(group, changes):
+                continue  # the kernel takes no weight for a group that idles
+            if knob is Knob.MEMORY and change is not None and self._would_end_tasks(change):
+                continue
+            changes.append(change)
+        return changes
+
+    def _would_end_tasks(self, change: Change) -> bool:
+        """Whether a group uses more memory than it may: v2 would end tasks in it, which is for others to decide."""
+        limit = memory.limit_bytes(change.text)
+        if limit is None or memory.used_bytes(self._hierarchy, change.group) <= limit:
+            return False
+        self._left_out = f"it uses more memory than it may: no limit of {limit >> 20} MiB yet"
+        return True
+
+    def _will_idle(self, group: str, changes: Iterable[Change | None]) -> bool:
+        written = [change.text for change in changes if change is not None and change.knob is Knob.IDLE]
+        if written:
+            return written[0] == "1"
+        name = file_of(Knob.IDLE, self._hierarchy.version)
+        return self._hierarchy.has(group, name) and self._hierarchy.read(group, name) == "1"
+
+    def _no_more(self, group: str, knob: Knob, text: str | None) -> str | None:
+        """A limit of memory is never more than the one that was found: somebody meant it."""
+        if text is None or knob is not Knob.MEMORY:
+            return text
+        name = file_of(knob, self._hierarchy.version)
+        found = self.kept.get(group, _NOTHING).originals.get(knob) or self._hierarchy.read(group, name)
+        own, wanted = memory.limit_bytes(found), memory.limit_bytes(text)
+        return found if own is not None and wanted is not None and own < wanted else text
+
     def _carry_out(self, group: str, changes: Iterable[Change | None], clusters: frozenset[str]) -> None:
         due = [change for change in changes if change is not None]
         self._keep_originals([change for change in due if change.group == group or not change.grows], clusters)
+        failed = ""
         for change in in_safe_order(due):
-            self._write(change)
+            try:
+                self._write(change)
+            except (OSError, CgroupError) as error:
+                if change.knob is Knob.LIMIT:
+                    raise
+                path = self._hierarchy.path(change.group, file_of(change.knob, self._hierarchy.version))
+                failed = failed or (f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error))
+        if failed:
+            raise CgroupError(failed)  # the others are done
 
     def _release(self, group: str) -> None:
         self._forget_if_another(group)
@@ -169,7 +278,7 @@ class Knobs:
             return
         inside = [below for below in self.kept if below == group or below.startswith(f"{group}/")]
         there = [one for one in inside if self._is_there(one, self.kept[one])]
-        changes = [self._change(one, knob, None) for one in there for knob in self.kept[one].originals]
+        changes = [self._change(one, knob, None) for one in there for knob in Knob if knob in self.kept[one].originals]
         for change in in_safe_order(change for change in changes if change is not None):
             self._write(change)
         for one in sorted(there, key=lambda one: one.count("/"), reverse=True):
@@ -208,7 +317,7 @@ class Knobs:
         if text is None:
             return None
         try:
-            before = self._hierarchy.read(group, cpu.file_of(knob, self._hierarchy.version))
+            before = self._hierarchy.read(group, file_of(knob, self._hierarchy.version))
         except OSError:
             if self._hierarchy.identity(group) is None:
                 return None
@@ -223,7 +332,7 @@ class Knobs:
         kept = self.kept.get(group, _NOTHING).originals.get(Knob.LIMIT)
         if limit is None:
             return kept
-        found = kept or self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
+        found = kept or self._hierarchy.read(group, file_of(Knob.LIMIT, self._hierarchy.version))
         most = [cpu.limit_of(self._hierarchy, group, found), *self._above(group)]
         return cpu.limit_text(self._hierarchy, group, min([limit, *(one for one in most if one is not None)]))
 
@@ -231,7 +340,7 @@ class Knobs:
         """The limits of all groups above one, where the kernel refuses it more than they have."""
         found = []
         while self._hierarchy.version == 1 and (group := group.rpartition("/")[0]):
-            text = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, 1))
+            text = self._hierarchy.read(group, file_of(Knob.LIMIT, 1))
             found.append(cpu.limit_of(self._hierarchy, group, text))
         return found
 
@@ -242,7 +351,7 @@ class Knobs:
 
     def _capped(self, group: str, most: Fraction | None) -> Change | None:
         try:
-            now = self._hierarchy.read(group, cpu.file_of(Knob.LIMIT, self._hierarchy.version))
+            now = self._hierarchy.read(group, file_of(Knob.LIMIT, self._hierarchy.version))
             original = self.kept.get(group, _NOTHING).originals.get(Knob.LIMIT, now)
             own = cpu.limit_of(self._hierarchy, group, original)
             if own is None:
@@ -255,7 +364,7 @@ class Knobs:
             raise
 
     def _grows(self, group: str, knob: Knob, before: str, text: str) -> bool:
-        if knob is Knob.WEIGHT:
+        if knob is not Knob.LIMIT:
             return False
         had, gets = (cpu.limit_of(self._hierarchy, group, one) for one in (before, text))
         return had is not None and (gets is None or gets > had)
@@ -264,12 +373,12 @@ class Knobs:
         written = self._written.get((group, knob))
         if written is not None and written != found:
             self.resets += 1
-            path = self._hierarchy.path(group, cpu.file_of(knob, self._hierarchy.version))
+            path = self._hierarchy.path(group, file_of(knob, self._hierarchy.version))
             event(log, logging.WARNING, "group_changed_by_others", file=path, was=written, found=found)
             del self._written[group, knob]
 
     def _write(self, change: Change) -> None:
-        name = cpu.file_of(change.knob, self._hierarchy.version)
+        name = file_of(change.knob, self._hierarchy.version)
         self._hierarchy.write(change.group, name, change.text)
         self.writes += 1
         found = self._hierarchy.read(change.group, name)
@@ -277,6 +386,8 @@ class Knobs:
             path = self._hierarchy.path(change.group, name)
             raise CgroupError(f"{path}: {change.text!r} was written, and it says {found!r}")
         self._written[change.group, change.knob] = change.text
+        if change.knob is Knob.IDLE:
+            self._written.pop((change.group, Knob.WEIGHT), None)  # the kernel changes it as well
 
     def _keep_originals(self, changes: Iterable[Change], clusters: frozenset[str]) -> None:
         """How each file was found, on disk before it is written for the first time."""
@@ -287,6 +398,9 @@ class Knobs:
                 identity = self._hierarchy.identity(change.group)
                 of_group = Kept(identity=identity, clusters=clusters)
             originals = {change.knob: change.before, **of_group.originals}
+            if change.knob is Knob.IDLE and Knob.WEIGHT not in originals:  # the kernel changes it as well
+                name = file_of(Knob.WEIGHT, self._hierarchy.version)
+                originals[Knob.WEIGHT] = self._hierarchy.read(change.group, name)
             kept[change.group] = replace(of_group, originals=originals, clusters=of_group.clusters | clusters)
         if kept != self.kept:
             alive = {name: value for name, value in kept.items() if self._is_there(name, value)}

@@ -12,7 +12,7 @@ from typing import Any
 from fallow_core import durable
 from fallow_core.agent.endings_file import BOOT_ID
 from fallow_core.errors import StateError
-from fallow_core.node.cgroups.cpu import Knob
+from fallow_core.node.cgroups.knob import Knob
 
 FILE_NAME = "knobs.json"
 
@@ -32,10 +32,13 @@ class Kept:
 
 
 class KnobsFile:
-    """One file in the state directory, written whole and synced before what it tells of is done."""
+    """One file in the state directory, written whole and synced before what it tells of is done.
 
-    def __init__(self, state_dir: Path, boot_id: str | None = None) -> None:
-        self._path = state_dir / FILE_NAME
+    :param controller: whose hierarchy it tells of; on v1 each has groups of its own.
+    """
+
+    def __init__(self, state_dir: Path, boot_id: str | None = None, controller: str = "cpu") -> None:
+        self._path = state_dir / (FILE_NAME if controller == "cpu" else f"knobs-{controller}.json")
         self._boot_id = BOOT_ID.read_text().strip() if boot_id is None else boot_id
 
     def load(self) -> tuple[dict[str, Kept], str]:

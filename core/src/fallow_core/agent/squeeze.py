@@ -1,25 +1,26 @@
 """Squeezing batch: its groups are found, their limits decided, and what is in force is made so and kept so."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 
-from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups, name_of
-from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.batch_groups import BatchGroup
+from fallow_core.agent.knobs import Wanted
 from fallow_core.agent.placements import Placements
-from fallow_core.errors import CgroupError, SampleError
+from fallow_core.agent.reclaiming import Reclaiming
+from fallow_core.agent.tree import Tree
 from fallow_core.log import event
 from fallow_core.model.qos_policy import QosPolicy, StrategyMode
-from fallow_core.model.task import TaskKey
-from fallow_core.node.cgroups import cpu
-from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.procfs import read_process
+from fallow_core.model.task import SeenTask, TaskKey
+from fallow_core.node.cgroups import cpu, memory
+from fallow_core.node.cgroups.knob import Knob
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos import cpu_suppress
 from fallow_core.qos.cpu_suppress import CpuLimits, CpuSuppressState, GroupUse
 from fallow_core.qos.need import NodeView
+from fallow_core.qos.plan import Squeezed, Squeezes
 from fallow_hookspecs import Node, Process
 
 log = logging.getLogger("fallow.agent")
@@ -32,20 +33,31 @@ TELL_SHARE = 4
 class Squeeze:
     """The batch groups of one node. Every method belongs to the thread that ticks it.
 
-    `groups` are those found with the newest tick, `limits` what was decided for them.
+    `trees`: the hierarchy of each controller that this host has, at least of `cpu`; several may be one. `limits`: what
+    was decided for the CPU of its groups.
     """
 
-    def __init__(self, node: Node, policy: QosPolicy, hierarchy: Hierarchy, knobs: Knobs) -> None:
+    def __init__(self, node: Node, policy: QosPolicy, trees: Mapping[str, Tree]) -> None:
         self.policy = policy
-        self.hierarchy = hierarchy
-        self.knobs = knobs
-        self.groups: dict[str, BatchGroup] = {}
+        self.cpu = trees["cpu"]
+        self.memory = trees.get("memory")
+        self.reclaiming = None if self.memory is None else Reclaiming(self.memory)
         self.limits: CpuLimits | None = None
-        self.found = BatchGroups(hierarchy, OWN_PREFIX + node.name)
         self.placements = Placements(node, OWN_PREFIX + node.name)
+        self._trees = list({id(tree): tree for tree in trees.values()}.values())
         self._state = CpuSuppressState()
+        self._limited_at: float | None = None
         self._told: dict[str, int] = {}
-        self._failed_at: dict[str, float] = {}
+
+    @property
+    def groups(self) -> Mapping[str, BatchGroup]:
+        """The groups of batch that have a limit of CPU."""
+        return self.cpu.groups
+
+    @property
+    def trees(self) -> list[Tree]:
+        """Each hierarchy once."""
+        return self._trees
 
     def act(
         self,
@@ -59,33 +71,70 @@ class Squeeze:
 
         :param clusters: those of which there may be changes. All other groups are put back as they were found.
         """
-        suppress, reconcile = self.policy.cpu_suppress.mode, self.policy.cgroup_reconcile.mode
-        if suppress is StrategyMode.OFF and reconcile is StrategyMode.OFF:
-            self.groups, self.limits, self._state = {}, None, CpuSuppressState()
-            self.release(self._roots())
-            return
-        tasks = [task for task in view.tasks if task.cluster in clusters and members.get(task.key)]
-        self.placements.step(tasks, instances, view.now)
-        self.groups = self.found.find(tasks, members, self.placements.known, batch, view.now)
+        used = [tree for tree in self._trees if self._is_used(tree)]
+        if used:
+            tasks = [task for task in view.tasks if task.cluster in clusters and members.get(task.key)]
+            self.placements.step(tasks, instances, view.now)
+        for tree in self._trees:
+            if tree not in used:
+                tree.release_all()
+                continue
+            tree.groups = tree.found.find(tasks, members, self.placements.known, batch, view.now)
         self._decide(view)
-        self._put_back(clusters)
-        if reconcile is StrategyMode.ENFORCE:
-            self._take_in(view.now)
-        for path, group in self.groups.items():
-            self._apply(path, group)
-        children = {f"{path}/{name_of(task.key)}" for path, group in self.groups.items() for task in group.tasks}
-        self.knobs.forget_problems_but(children | self.groups.keys())
-
-    def release(self, groups: Iterable[str]) -> None:
-        """Put groups back as they were found."""
-        for group in sorted(groups, key=lambda group: group.count("/")):
-            self.knobs.release(group)
-            if group not in self.knobs.kept:
-                event(log, logging.INFO, "group_released", group=f"/{group}")
+        if self.reclaiming is not None and self.memory is not None:
+            self.reclaiming.step(view, self.memory.groups, self.policy.memory_reclaim)
+        for tree in used:
+            makes = self._makes()
+            tree.put_back(clusters, changes=self._changes(tree), makes=makes)
+            wanted = {path: self._wanted(tree, group, view) for path, group in tree.groups.items()}
+            tree.act(
+                {path: one for path, one in wanted.items() if one is not None},
+                partial(self._of_task, tree),
+                view.now,
+                makes=makes,
+            )
+        self._note_limited(view.now)
 
     def release_all(self) -> None:
-        """Put every group back; what could not be is in the problems of `knobs`."""
-        self.release(self._roots())
+        """Put every group back; what could not be is in the problems of its tree's knobs."""
+        for tree in self._trees:
+            tree.release_all()
+
+    def squeezes(self) -> Squeezes:
+        """What is squeezed now, so that nothing is ended before that had its time."""
+        reclaiming, suppress = self.reclaiming, self.policy.cpu_suppress.mode
+        enforced = self.policy.memory_reclaim.mode is StrategyMode.ENFORCE
+        limits = suppress is StrategyMode.ENFORCE and bool(self.groups) and not self.cpu.knobs.problems
+        return Squeezes(
+            memory=Squeezed()
+            if reclaiming is None or not enforced
+            else Squeezed(possible=reclaiming.state.swappable > 0, begun_at=reclaiming.state.begun_at),
+            cpu=Squeezed(possible=limits, begun_at=self._limited_at),
+        )
+
+    def limits_enforced(self, group: BatchGroup) -> bool:
+        """Whether a limit of a group is put in force: one of Fallow's own is only made by the other strategy."""
+        return (group.home is None or self._makes()) and self.policy.cpu_suppress.mode is StrategyMode.ENFORCE
+
+    def _makes(self) -> bool:
+        return self.policy.cgroup_reconcile.mode is StrategyMode.ENFORCE
+
+    def _modes(self, tree: Tree) -> list[StrategyMode]:
+        """The modes of the strategies that change something in a tree."""
+        policy, reconcile = self.policy, self.policy.cgroup_reconcile
+        modes = []
+        if "cpu" in tree.controllers:
+            modes += [policy.cpu_suppress.mode, reconcile.mode, policy.identity.mode]
+        if "memory" in tree.controllers:
+            modes += [policy.memory_reclaim.mode]
+            modes += [reconcile.mode] if reconcile.memory_limit_percent is not None else []
+        return modes
+
+    def _is_used(self, tree: Tree) -> bool:
+        return any(mode is not StrategyMode.OFF for mode in self._modes(tree))
+
+    def _changes(self, tree: Tree) -> bool:
+        return StrategyMode.ENFORCE in self._modes(tree)
 
     def _decide(self, view: NodeView) -> None:
         if self.policy.cpu_suppress.mode is StrategyMode.OFF:
@@ -100,74 +149,54 @@ class Squeeze:
                 name = "cpu_limit" if self.limits_enforced(self.groups[path]) else "cpu_would_limit"
                 event(log, logging.INFO, name, group=f"/{path}", milli=limit, before=told, **self.limits.terms)
 
-    def limits_enforced(self, group: BatchGroup) -> bool:
-        """Whether a limit of a group is put in force: one of Fallow's own is only made by the other strategy."""
-        made = group.home is None or self.policy.cgroup_reconcile.mode is StrategyMode.ENFORCE
-        return made and self.policy.cpu_suppress.mode is StrategyMode.ENFORCE
+    def _note_limited(self, now: float) -> None:
+        limited = self.limits is not None and any(map(self.limits_enforced, self.groups.values()))
+        self._limited_at = (now if self._limited_at is None else self._limited_at) if limited else None
 
-    def _put_back(self, clusters: Collection[str]) -> None:
-        suppress, reconcile = self.policy.cpu_suppress.mode, self.policy.cgroup_reconcile.mode
-        neither = StrategyMode.ENFORCE not in (suppress, reconcile)
-        for root in self._roots():
-            kept = self.knobs.kept[root]
-            unmade = kept.home is not None and (reconcile is not StrategyMode.ENFORCE or self._is_deserted(root))
-            if neither or unmade or root in self.found.foreign or kept.clusters.isdisjoint(clusters):
-                self.release((root,))
-
-    def _is_deserted(self, group: str) -> bool:
-        """Whether nothing is in a group any more: one of Fallow's own would keep the group above from being removed."""
-        if group in self.groups:
-            return False
-        try:
-            return not any(map(self.hierarchy.processes, (group, *self.hierarchy.below(group))))
-        except (OSError, CgroupError):
-            return False
-
-    def _roots(self) -> list[str]:
-        """The groups that were changed for their own sake, not for that of one above."""
-        kept = self.knobs.kept
-        return [one for one in kept if not any(one.startswith(f"{other}/") for other in kept)]
-
-    def _take_in(self, now: float) -> None:
-        self._failed_at = {path: at for path, at in self._failed_at.items() if path in self.groups}
-        for path, group in self.groups.items():
-            if group.home is None or now - self._failed_at.get(path, now - LOOK_AGAIN_SECONDS) < LOOK_AGAIN_SECONDS:
-                continue
-            if path not in self.knobs.kept or self.hierarchy.identity(path) is None:
-                self.knobs.make(path, group.home, group.clusters)
-            if path not in self.knobs.kept:
-                self._failed_at[path] = now
-                continue
-            for task in group.tasks:
-                alive = [process for process in group.to_move.get(task.key, ()) if self._is_alive(process)]
-                if alive:
-                    weight = cpu.weight_text(self.hierarchy.version, task.requested.cpu_milli)
-                    self.knobs.take_in(path, name_of(task.key), weight, [process.pid for process in alive])
-                    self.found.look_again(alive)
-            self.knobs.clear(path, {name_of(task.key) for task in group.tasks})
-
-    def _apply(self, path: str, group: BatchGroup) -> None:
-        reconciles = self.policy.cgroup_reconcile.mode is StrategyMode.ENFORCE
-        limits = self.limits_enforced(group)
-        unmade = group.home is not None and path not in self.knobs.kept
-        if unmade or (not limits and not reconciles and path not in self.knobs.kept):
-            return
-        milli = self.limits.groups.get(path) if self.limits is not None and limits else None
-        wanted = Wanted(
+    def _wanted(self, tree: Tree, group: BatchGroup, view: NodeView) -> Wanted | None:
+        """What a group is to have; `None` if it is left as it is."""
+        limits = self.limits_enforced(group) and "cpu" in tree.controllers
+        texts = self._texts(tree, group, view)
+        if not limits and not texts and group.path not in tree.knobs.kept:
+            return None
+        milli = self.limits.groups.get(group.path) if self.limits is not None and limits else None
+        return Wanted(
             clusters=group.clusters,
             limit=None if milli is None else Fraction(milli, 1000),
             hold_limit=limits and milli is None,
-            weight=cpu.LEAST_WEIGHT[self.hierarchy.version] if reconciles else None,
+            texts=texts,
+            untouched=frozenset() if self.reclaiming is None else self.reclaiming.untouched(group.path),
         )
-        self.knobs.apply(path, wanted)
 
-    def _is_alive(self, process: Process) -> bool:
-        """Whether a pid is still that of the process: it could be another's by now."""
-        try:
-            stat = read_process(Path(self.hierarchy.proc_root), process.pid)
-        except SampleError:
-            return False
-        return stat is not None and stat.process == process
+    def _texts(self, tree: Tree, group: BatchGroup, view: NodeView) -> dict[Knob, str]:
+        reconcile = self.policy.cgroup_reconcile
+        texts: dict[Knob, str] = {}
+        if "cpu" in tree.controllers:
+            idle = self._identity(tree, group)
+            texts |= idle
+            if self._makes() and Knob.IDLE not in idle:
+                texts[Knob.WEIGHT] = cpu.LEAST_WEIGHT[tree.hierarchy.version]
+        if "memory" in tree.controllers and self._makes() and reconcile.memory_limit_percent is not None:
+            most = _most_memory(view, group) * reconcile.memory_limit_percent // 100
+            texts[Knob.MEMORY] = memory.limit_text(most)
+        return texts
+
+    def _identity(self, tree: Tree, group: BatchGroup) -> dict[Knob, str]:
+        if self.policy.identity.mode is not StrategyMode.ENFORCE or (group.home is not None and not self._makes()):
+            return {}
+        knob = cpu.identity_knob(tree.hierarchy, group.path)
+        return {} if knob is None else {knob: cpu.BATCH_IDENTITY[knob]}
+
+    def _of_task(self, tree: Tree, task: SeenTask) -> dict[Knob, str]:
+        """What the group of a task has in a group that was made."""
+        texts: dict[Knob, str] = {}
+        if "cpu" in tree.controllers:
+            texts[Knob.WEIGHT] = cpu.weight_text(tree.hierarchy.version, task.requested.cpu_milli)
+        percent = self.policy.cgroup_reconcile.memory_limit_percent
+        if "memory" in tree.controllers:
+            limit = None if percent is None else task.requested.memory_bytes * percent // 100
+            texts[Knob.MEMORY] = memory.NO_LIMIT[tree.hierarchy.version] if limit is None else memory.limit_text(limit)
+        return texts
 
 
 def _use(view: NodeView, group: BatchGroup) -> GroupUse:
@@ -175,3 +204,9 @@ def _use(view: NodeView, group: BatchGroup) -> GroupUse:
         used=sum(view.use(task, "cpu") or 0 for task in group.tasks),
         requested=sum(task.requested.cpu_milli for task in group.tasks),
     )
+
+
+def _most_memory(view: NodeView, group: BatchGroup) -> int:
+    """The most bytes that tasks in a group may have been promised: also those that started since they were listed."""
+    requested = sum(task.requested.memory_bytes for task in group.tasks)
+    return max(requested, sum(row.belief for row in view.ledger.memory.rows if row.key.cluster in group.clusters))

@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from fallow_core.cli.table import amount, paragraph
+from fallow_core.cli.table import amount, paragraph, seconds
 
 Answer = dict[str, Any]
 
 
 def squeezed(squeeze: Answer) -> list[str]:
-    """For `fallow explain`: the arithmetic of the limits, each group, and what is not limited and why."""
+    """For `fallow explain`: the arithmetic of the limits, each group, what is not limited and why, and what memory was
+    pushed out.
+    """
     modes = f"cpuSuppress {squeeze['cpu_suppress']}, cgroupReconcile {squeeze['cgroup_reconcile']}"
+    modes += f", identity {squeeze['identity']}"
     lines = [f"CPU limit of batch ({modes})"]
     if squeeze["missing"]:
         return [*lines, *paragraph(f"not available: {squeeze['missing']}", "  ")]
@@ -28,8 +31,33 @@ def squeezed(squeeze: Answer) -> list[str]:
     lines += [
         line for task, why in squeeze["without"].items() for line in paragraph(f"not limited: {task}: {why}", "  ")
     ]
-    lines += [line for problem in squeeze["problems"] for line in paragraph(f"! {problem}", "  ")]
+    lines += _memory(squeeze)
+    names = {"memory_reclaim": "memoryReclaim"}
+    for strategy, why in squeeze["unavailable"].items():
+        lines += paragraph(f"{names.get(strategy, strategy)} is not available: {why}", "  ")
+    return lines + [line for problem in squeeze["problems"] for line in paragraph(f"! {problem}", "  ")]
+
+
+def _memory(squeeze: Answer) -> list[str]:
+    if not squeeze["steps"]:
+        return []
+    lines = [f"Memory of batch (memoryReclaim {squeeze['memory_reclaim']})"]
+    for step in squeeze["steps"]:
+        lines += paragraph(f"{seconds(step['ago_seconds'])} ago: {_step(step)}", "  ")
     return lines
+
+
+def _step(step: Answer) -> str:
+    terms = {name: amount("memory", value) for name, value in step["terms"].items()}
+    parts = [
+        f"{amount('memory', asked)} GiB of {group}"
+        + (f" ({amount('memory', step['brought'][group])} came out)" if group in step["brought"] else "")
+        for group, asked in step["groups"].items()
+    ]
+    verb = "pushes out" if step["enforced"] else "would push out"
+    arithmetic = f"used {terms['used']} of {terms['capacity']}, {terms['excess']} above the mark, {terms['cold']} cold"
+    problem = f"; {step['problem']}" if step["problem"] else "" if step["over"] else "; under way"
+    return f"{step['why']}: {verb} {', '.join(parts)}; {arithmetic}{problem}"
 
 
 def _group(group: Answer) -> str:

@@ -29,6 +29,10 @@ class _Strategy(Model):
     mode: Annotated[StrategyMode, Field(strict=False)] = StrategyMode.OBSERVE
 
 
+def _ratio_or_off(value: object) -> int | None:
+    return None if value in ("off", False) else quantities.ratio_percent(value)
+
+
 class CpuSuppress(_Strategy):
     """How batch is held to the CPU that online services leave."""
 
@@ -37,7 +41,23 @@ class CpuSuppress(_Strategy):
 
 
 class CgroupReconcile(_Strategy):
-    """Whether batch groups get the smallest weight, and tasks without a group one."""
+    """Whether batch groups get the smallest weight, and tasks without a group one; `memory_limit` in their requests."""
+
+    memory_limit: Annotated[int | None, BeforeValidator(_ratio_or_off)] = None
+
+
+class Identity(_Strategy):
+    """Whether batch groups get the scheduling class that runs when nobody else wants to."""
+
+
+class MemoryReclaim(_Strategy):
+    """When memory of batch is pushed out. `mark`: by default as far below that of `memoryEvict` as the defaults are."""
+
+    mark: Percent = _QOS.memory_reclaim.mark_percent
+    step: Annotated[int, BeforeValidator(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
+    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.memory_reclaim.cool_down_seconds
+    window: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.memory_reclaim.window_seconds
+    critical_mark: Percent = _QOS.memory_reclaim.critical_percent
 
 
 class MemoryEvict(_Strategy):
@@ -90,8 +110,28 @@ class Qos(Model):
 
     cpu_suppress: CpuSuppress = Field(default_factory=CpuSuppress)
     cgroup_reconcile: CgroupReconcile = Field(default_factory=CgroupReconcile)
+    identity: Identity = Field(default_factory=Identity)
+    memory_reclaim: MemoryReclaim = Field(default_factory=MemoryReclaim)
     memory_evict: MemoryEvict = Field(default_factory=MemoryEvict)
     cpu_evict: CpuEvict = Field(default_factory=CpuEvict)
     overdraft_evict: OverdraftEvict = Field(default_factory=OverdraftEvict)
     ending: EndingSettings = Field(default_factory=EndingSettings)
     on_exit: Literal["hold", "release"] = "hold"
+
+    @model_validator(mode="after")
+    def _reclaims_before_it_evicts(self) -> "Qos":
+        if reclaim_mark(self) >= self.memory_evict.mark:
+            text = f"memoryReclaim.mark is {self.memory_reclaim.mark} % and memoryEvict.mark {self.memory_evict.mark} %"
+            key = (
+                ("memoryReclaim", "mark") if "mark" in self.memory_reclaim.model_fields_set else ("memoryEvict", "mark")
+            )
+            raise mismatch(key, f"{text}; memoryReclaim.mark must be below")
+        return self
+
+
+def reclaim_mark(qos: Qos) -> int:
+    """The mark of `memoryReclaim` in percent: its own, or so far below that of `memoryEvict` as the defaults are."""
+    ahead = _QOS.memory_evict.mark_percent - _QOS.memory_reclaim.mark_percent
+    if "mark" in qos.memory_reclaim.model_fields_set:
+        return qos.memory_reclaim.mark
+    return min(qos.memory_reclaim.mark, qos.memory_evict.mark - ahead)

@@ -11,20 +11,13 @@ from typing import Any
 from fallow_core.config.capacity_settings import policies_of
 from fallow_core.config.models import ClusterFile, CoreFile
 from fallow_core.config.problems import Problem
-from fallow_core.config.qos_models import Qos, TakeBackSettings
+from fallow_core.config.qos_models import TakeBackSettings
+from fallow_core.config.qos_settings import qos_of
 from fallow_core.config.watch import Look
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingPolicy
-from fallow_core.model.qos_policy import (
-    CgroupReconcilePolicy,
-    CpuEvictPolicy,
-    CpuSuppressPolicy,
-    EndingPolicy,
-    MemoryEvictPolicy,
-    OverdraftEvictPolicy,
-    QosPolicy,
-)
+from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import ClusterConfig
 
@@ -113,7 +106,7 @@ def config_of(
             report_interval_seconds=publishing.report_interval,
         ),
         take_back=_take_back(model.take_back),
-        qos=_qos(model.qos),
+        qos=qos_of(model.qos),
         sample_interval_seconds=model.sample_interval,
         on_exit=model.on_exit,
         log_level=model.log.level,
@@ -147,43 +140,4 @@ def _take_back(model: TakeBackSettings) -> TakeBackPolicy:
         notice_seconds=math.ceil(model.notice),
         blast_percent=model.blast_radius,
         blast_seconds=model.blast_window,
-    )
-
-
-def _qos(model: Qos) -> QosPolicy:
-    memory, cpu, overdraft, ending = model.memory_evict, model.cpu_evict, model.overdraft_evict, model.ending
-    return QosPolicy(
-        release_on_exit=model.on_exit == "release",
-        cpu_suppress=CpuSuppressPolicy(
-            mode=model.cpu_suppress.mode,
-            minimum_percent=model.cpu_suppress.minimum,
-            step_percent=model.cpu_suppress.step,
-        ),
-        cgroup_reconcile=CgroupReconcilePolicy(mode=model.cgroup_reconcile.mode),
-        memory_evict=MemoryEvictPolicy(
-            mode=memory.mode,
-            mark_percent=memory.mark,
-            lower_percent=memory.lower_mark,
-            cool_down_seconds=memory.cool_down,
-        ),
-        cpu_evict=CpuEvictPolicy(
-            mode=cpu.mode,
-            satisfaction_percent=cpu.satisfaction,
-            until_percent=cpu.until,
-            usage_percent=cpu.usage,
-            window_seconds=cpu.window,
-            samples=cpu.samples,
-            cool_down_seconds=cpu.cool_down,
-            slow_is_fine=cpu.slow_is_fine,
-        ),
-        overdraft_evict=OverdraftEvictPolicy(
-            mode=overdraft.mode, after_seconds=overdraft.after, cool_down_seconds=overdraft.cool_down
-        ),
-        ending=EndingPolicy(
-            grace_seconds=ending.grace,
-            margin_seconds=ending.margin,
-            back_off_seconds=ending.back_off,
-            budget=ending.budget,
-            budget_seconds=ending.budget_window,
-        ),
     )

@@ -122,9 +122,23 @@ kind: Fallow
 #    mode: observe
 #    minimum: 2%
 #    step: 10%
-# Control groups of batch get the smallest CPU weight; tasks that have no group of their own are put into one.
+# Control groups of batch get the smallest CPU weight; tasks that have no group of their own are put into one. With a
+# memoryLimit such as 120% groups, and tasks in groups that were made, use no more memory than that of their requests.
 #  cgroupReconcile:
 #    mode: observe
+#    memoryLimit: off
+# Control groups of batch get the scheduling class that runs only when nobody else wants to, where the kernel has one.
+#  identity:
+#    mode: observe
+# Memory in use reaches mark: push cold memory of batch out, at most step of the node each coolDown. For a window
+# nothing ends for memory while that can bring something, unless use reaches criticalMark.
+#  memoryReclaim:
+#    mode: observe
+#    mark: 85%
+#    step: 1%
+#    coolDown: 1s
+#    window: 5s
+#    criticalMark: 95%
 # Memory in use reaches mark: end tasks until it would be lowerMark.
 #  memoryEvict:
 #    mode: observe

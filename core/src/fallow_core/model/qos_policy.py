@@ -27,9 +27,37 @@ class CpuSuppressPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupReconcilePolicy:
-    """Batch groups get the smallest weight, and processes of tasks that have no group of their own are put into one."""
+    """Batch groups get the smallest weight, and processes of tasks that have no group of their own are put into one.
+
+    `memory_limit_percent`: the memory limit of groups and of tasks in groups that were made, in what tasks requested;
+    `None`: no limit.
+    """
 
     mode: StrategyMode = StrategyMode.OBSERVE
+    memory_limit_percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityPolicy:
+    """Batch groups get the scheduling class that runs when nobody else wants to."""
+
+    mode: StrategyMode = StrategyMode.OBSERVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReclaimPolicy:
+    """Once `mark_percent` of the node's memory is in use, cold memory of batch is pushed out: a step each
+    `cool_down_seconds`, of at most `step_percent` of the node.
+
+    `window_seconds`: how long that gets before tasks are ended for memory, unless use is at `critical_percent`.
+    """
+
+    mode: StrategyMode = StrategyMode.OBSERVE
+    mark_percent: int = 85
+    step_percent: int = 1
+    cool_down_seconds: float = 1.0
+    window_seconds: float = 5.0
+    critical_percent: int = 95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +139,8 @@ class QosPolicy:
     release_on_exit: bool = False
     cpu_suppress: CpuSuppressPolicy = field(default_factory=CpuSuppressPolicy)
     cgroup_reconcile: CgroupReconcilePolicy = field(default_factory=CgroupReconcilePolicy)
+    identity: IdentityPolicy = field(default_factory=IdentityPolicy)
+    memory_reclaim: MemoryReclaimPolicy = field(default_factory=MemoryReclaimPolicy)
     memory_evict: MemoryEvictPolicy = field(default_factory=MemoryEvictPolicy)
     cpu_evict: CpuEvictPolicy = field(default_factory=CpuEvictPolicy)
     overdraft_evict: OverdraftEvictPolicy = field(default_factory=OverdraftEvictPolicy)

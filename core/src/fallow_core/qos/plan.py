@@ -6,6 +6,8 @@ looks, so nobody ends twice and what is freed serves both.
 A strategy that only observes goes through the same steps. Whom it would have ended is ending from then on in the eyes
 of observing strategies, until the task is gone: so it says each ending once, and then what would have come next. An
 enforcing strategy sees only what is really ending.
+
+Squeezing comes before all of them (`squeezing_first`): as long as it may still bring what is lacking, nothing ends.
 """
 
 from collections import Counter
@@ -31,6 +33,41 @@ class PlanState:
     cpu_evict: CpuEvictState = field(default_factory=CpuEvictState)
     overdraft_evict: OverdraftEvictState = field(default_factory=OverdraftEvictState)
     pretended: frozenset[TaskKey] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squeezed:
+    """`possible`: it can bring something. `begun_at`: since when it does, for what is lacking now."""
+
+    possible: bool = False
+    begun_at: float | None = None
+
+    def may_still_bring(self, window_seconds: float, now: float) -> bool:
+        """Whether it is to be waited for."""
+        return self.possible and (self.begun_at is None or now - self.begun_at < window_seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Squeezes:
+    """What enforcing strategies do on a node before anything is ended."""
+
+    memory: Squeezed = field(default_factory=Squeezed)
+    cpu: Squeezed = field(default_factory=Squeezed)
+
+
+def squeezing_first(policy: QosPolicy, squeezes: Squeezes, now: float) -> QosPolicy:
+    """The policy by which tasks may be ended at this moment.
+
+    While memory that could be pushed out is, or has yet to be, tasks end only at the critical mark. While a CPU limit
+    is younger than the window of `cpu_evict`, no task ends for CPU.
+    """
+    memory, reclaim = policy.memory_evict, policy.memory_reclaim
+    if squeezes.memory.may_still_bring(reclaim.window_seconds, now):
+        memory = replace(memory, mark_percent=max(memory.mark_percent, reclaim.critical_percent))
+    cpu = policy.cpu_evict
+    if squeezes.cpu.may_still_bring(cpu.window_seconds, now):
+        cpu = replace(cpu, slow_is_fine=True)
+    return replace(policy, memory_evict=memory, cpu_evict=cpu)
 
 
 def plan(view: NodeView, policy: QosPolicy, state: PlanState, past: Past) -> tuple[PlanState, tuple[Choice, ...]]:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from fallow_core.node.cgroups import cpu
-from fallow_core.standalone.squeezing import Squeezing, in_force_milli
+from fallow_core.standalone.squeeze_view import in_force_milli
+from fallow_core.standalone.squeezing import Squeezing
 
 
 def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
@@ -26,15 +27,19 @@ def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
         values = [node, f"/{path}"]
         if squeeze.limits is not None and path in squeeze.limits.groups:
             decided.add_metric(values, squeeze.limits.groups[path] / 1000)
-        if (limit := in_force_milli(squeeze.hierarchy, path)) is not None:
+        if (limit := in_force_milli(squeeze.cpu.hierarchy, path)) is not None:
             in_force.add_metric(values, limit / 1000)
-        if (seconds := cpu.throttled_seconds(squeeze.hierarchy, path)) is not None:
+        if (seconds := cpu.throttled_seconds(squeeze.cpu.hierarchy, path)) is not None:
             throttled.add_metric(values, seconds)
     yield from (decided, in_force, throttled)
     changes = CounterMetricFamily("fallow_group_changes", "Values written to control groups.", labels=["node"])
-    changes.add_metric([node], squeeze.knobs.writes)
+    trees = [tree.knobs for tree in squeeze.trees]
+    changes.add_metric([node], sum(knobs.writes for knobs in trees))
     resets = CounterMetricFamily("fallow_group_resets", "Values that others had changed since.", labels=["node"])
-    resets.add_metric([node], squeeze.knobs.resets)
+    resets.add_metric([node], sum(knobs.resets for knobs in trees))
     problems = GaugeMetricFamily("fallow_group_problems", "Groups that cannot be changed.", labels=["node"])
-    problems.add_metric([node], len(squeeze.knobs.problems))
+    problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
     yield from (changes, resets, problems)
+    pushed_out = CounterMetricFamily("fallow_reclaimed_bytes", "Memory of batch that was pushed out.", labels=["node"])
+    pushed_out.add_metric([node], 0 if squeeze.reclaiming is None else squeeze.reclaiming.pushed_out_bytes)
+    yield pushed_out

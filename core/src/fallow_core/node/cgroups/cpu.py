@@ -1,39 +1,22 @@
-"""The CPU knobs of a group: how much it may use, and its weight against others.
+"""The CPU knobs of a group: how much it may use, its scheduling class, and its weight against others.
 
 A limit is a fraction of cores: the kernel takes a quota of microseconds in each period. v1: `cpu.cfs_quota_us` (−1: no
 limit) with `cpu.cfs_period_us`; v2: `cpu.max`, both in one line. The period stays as it is found.
 """
 
-from enum import StrEnum
 from fractions import Fraction
 
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.cgroups.knob import Knob, file_of
 
 LEAST_QUOTA_US = 1000
 """The kernel refuses less."""
 LEAST_WEIGHT = {1: "2", 2: "1"}
 """The smallest weight by version: `cpu.shares` and `cpu.weight`."""
-
-
-class Knob(StrEnum):
-    """What can be set for a group."""
-
-    LIMIT = "limit"
-    WEIGHT = "weight"
-
-
-_FILES = {
-    (Knob.LIMIT, 1): "cpu.cfs_quota_us",
-    (Knob.LIMIT, 2): "cpu.max",
-    (Knob.WEIGHT, 1): "cpu.shares",
-    (Knob.WEIGHT, 2): "cpu.weight",
-}
-
-
-def file_of(knob: Knob, version: int) -> str:
-    """The name of the knob's file."""
-    return _FILES[knob, version]
+BATCH_IDENTITY = {Knob.IDLE: "1", Knob.IDENTITY: "-1"}
+"""What makes a group one of batch: it runs when nobody else wants to."""
+NO_IDENTITY = "this kernel has neither cpu.idle (Linux 5.15) nor cpu.bvt_warp_ns; the smallest weight has to do"
 
 
 def limit_of(hierarchy: Hierarchy, group: str, text: str) -> Fraction | None:
@@ -56,6 +39,12 @@ def limit_text(hierarchy: Hierarchy, group: str, limit: Fraction) -> str:
     period = _period(hierarchy, group)
     quota = max(LEAST_QUOTA_US, limit.numerator * period // limit.denominator)
     return f"{quota}" if hierarchy.version == 1 else f"{quota} {period}"
+
+
+def identity_knob(hierarchy: Hierarchy, group: str) -> Knob | None:
+    """What this kernel has to tell batch from online: `cpu.idle` (Linux 5.15), or the `cpu.bvt_warp_ns` of some
+    vendors' kernels; `None` if it has neither."""
+    return next((knob for knob in BATCH_IDENTITY if hierarchy.has(group, file_of(knob, hierarchy.version))), None)
 
 
 def weight_text(version: int, milli: int) -> str:

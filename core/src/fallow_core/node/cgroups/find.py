@@ -1,13 +1,38 @@
 """Where the tree of a controller is mounted, by what the kernel lists in /proc/self/mountinfo."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 
 PROC_ROOT = "/proc"
+
+
+CONTROLLERS = ("cpu", "memory", "cpuset")
+"""Those that Fallow uses."""
+
+
+def hierarchies(
+    files: Files, host_root: str = "/", proc_root: str = PROC_ROOT
+) -> tuple[dict[str, Hierarchy], dict[str, str]]:
+    """The hierarchy of each controller that this host has, and of the others why they are lacking.
+
+    Controllers that are mounted together have one hierarchy in common.
+    """
+    found: dict[str, Hierarchy] = {}
+    lacking: dict[str, str] = {}
+    for controller in CONTROLLERS:
+        try:
+            found[controller] = find(controller, files, proc_root, host_root)
+        except CgroupError as error:
+            lacking[controller] = str(error)
+    joined: dict[str, Hierarchy] = {}
+    for controller, hierarchy in found.items():
+        together = [other for other, one in found.items() if one.mount == hierarchy.mount]
+        joined[controller] = replace(found[together[0]], also=tuple(together[1:]))
+    return joined, lacking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

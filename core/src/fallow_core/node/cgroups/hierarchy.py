@@ -1,6 +1,7 @@
 """The groups of one hierarchy: what is in them, and the changes that can be made to them."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fallow_core.errors import CgroupError
@@ -13,6 +14,7 @@ GONE = " (deleted)"
 class Hierarchy:
     """The mounted tree of one controller. What the kernel refuses is an `OSError`.
 
+    `also`: further controllers that Fallow uses in the same tree.
     `root`: which part of the hierarchy is mounted, as /proc/PID/cgroup would call it; it is `/` but in a container.
     """
 
@@ -22,6 +24,7 @@ class Hierarchy:
     root: str
     files: Files
     proc_root: str
+    also: tuple[str, ...] = ()
 
     def path(self, group: str, name: str = "") -> str:
         """The path of a group, or of a file in it."""
@@ -33,7 +36,15 @@ class Hierarchy:
 
     def write(self, group: str, name: str, text: str) -> None:
         """Write to a file of a group."""
-        self.files.write(self.path(group, name), text)
+        self.files.write(self.path(group, name), text or "\n")  # of nothing at all the kernel would hear nothing
+
+    def has(self, group: str, name: str) -> bool:
+        """Whether a group has a file."""
+        try:
+            self.files.identity(self.path(group, name))
+        except OSError:
+            return False
+        return True
 
     def identity(self, group: str) -> int | None:
         """What tells a group from a later one of the same path; `None` if it is not there."""
@@ -88,7 +99,8 @@ class Hierarchy:
         raise CgroupError(f"process {pid} is in no group of the controller {self.controller}")
 
     def make(self, group: str, needed: str) -> None:
-        """Make a group that has the file `needed`.
+        """Make a group that has the file `needed`. One of v1's cpuset gets what the one above has, else nobody could be
+        put into it.
 
         :raises CgroupError: the controller is not passed on to it.
         """
@@ -99,11 +111,18 @@ class Hierarchy:
             self.files.remove(self.path(group))
             above = self.path(group.rpartition("/")[0])
             raise CgroupError(f"{above} does not pass {self.controller} on (cgroup.subtree_control)") from None
+        if self.version == 1 and "cpuset" in (self.controller, *self.also):
+            for name in ("cpuset.mems", "cpuset.cpus"):
+                if not self.read(group, name):
+                    self.write(group, name, self.read(group.rpartition("/")[0], name))
 
     def pass_on(self, group: str) -> None:
-        """Let groups below one have the controller as well, which v1 always does."""
+        """Let groups below one have the controller as well, which v1 always does; others as far as they are here."""
         if self.version == 2:
             self.write(group, "cgroup.subtree_control", f"+{self.controller}")
+            for controller in self.also:
+                with suppress(OSError):
+                    self.write(group, "cgroup.subtree_control", f"+{controller}")
 
     def remove(self, group: str) -> None:
         """Remove an empty group."""

@@ -1,0 +1,125 @@
+"""Memory of a group: what of it is cold, and how to push that out.
+
+v2 has `memory.reclaim` for it (Linux 5.19), before that `memory.high`; v1 has neither. There, as with `memory.high`, a
+limit is set just below what is used and put back at once: the kernel reclaims until use fits, or refuses the limit
+(EBUSY). While a limit of v1 is in force a process that wants more than can be reclaimed would be ended, so some of what
+is cold is left alone.
+"""
+
+import errno
+
+from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.cgroups.knob import Knob, file_of
+from fallow_core.qos.memory_reclaim import GroupMemory
+
+RESERVE_BYTES = 32 << 20
+"""What is cold and stays on v1: many times what a process can allocate while the limit is in force."""
+PAGE_BYTES = 4096
+NO_LIMIT = {1: "9223372036854771712", 2: "max"}
+"""How a file without a limit reads, by version."""
+NOT_ALL_CAME_OUT = (errno.EAGAIN, errno.EBUSY)
+
+
+def lowered_knob(hierarchy: Hierarchy, group: str) -> Knob | None:
+    """The limit that pushing out lowers for a moment; `None` where the kernel has a file for the purpose.
+
+    :raises CgroupError: this kernel has no way to do it.
+    """
+    if hierarchy.version == 1:
+        if hierarchy.has(group, "memory.use_hierarchy") and hierarchy.read(group, "memory.use_hierarchy") == "0":
+            raise CgroupError(f"{hierarchy.path(group, 'memory.use_hierarchy')} is 0: groups below are not part of it")
+        if hierarchy.has(group, "memory.limit_in_bytes"):
+            return Knob.MEMORY
+    elif hierarchy.has(group, "memory.reclaim"):
+        return None
+    elif hierarchy.has(group, "memory.high"):
+        return Knob.HIGH
+    raise CgroupError(f"{hierarchy.path(group)} has no memory controller")
+
+
+def cold_memory(hierarchy: Hierarchy, group: str, swap_free_bytes: int) -> GroupMemory:
+    """What of a group can be pushed out.
+
+    :raises CgroupError: its statistics are not those of a kernel.
+    :raises OSError: they cannot be read.
+    """
+    prefix = "total_" if hierarchy.version == 1 else ""
+    pairs = [line.split() for line in hierarchy.read(group, "memory.stat").splitlines()]
+    found = {pair[0]: pair[1] for pair in pairs if len(pair) == 2}
+    names = (f"{prefix}inactive_file", f"{prefix}inactive_anon")
+    if not all(found.get(name, "").isdigit() for name in names):
+        raise CgroupError(f"{hierarchy.path(group, 'memory.stat')}: expected numbers of {' and '.join(names)}")
+    droppable, anonymous = (int(found[name]) for name in names)
+    swappable = min(anonymous, swap_free_bytes, _swap_allowed(hierarchy, group))
+    if hierarchy.version == 1:
+        kept = min(droppable, RESERVE_BYTES)
+        return GroupMemory(droppable=droppable - kept, swappable=max(swappable - (RESERVE_BYTES - kept), 0))
+    return GroupMemory(droppable=droppable, swappable=swappable)
+
+
+def swap_free_bytes(hierarchy: Hierarchy) -> int:
+    """Free swap of this host; 0 where it cannot be told."""
+    try:
+        pairs = [line.split() for line in hierarchy.files.read(f"{hierarchy.proc_root}/meminfo").splitlines()]
+        return next((int(pair[1]) * 1024 for pair in pairs if pair[0] == "SwapFree:"), 0)
+    except (OSError, ValueError, LookupError):
+        return 0
+
+
+def push_out(hierarchy: Hierarchy, group: str, amount: int, lowered: Knob | None) -> None:
+    """Push out so many bytes, or as many as go. It takes as long as the kernel takes.
+
+    :param lowered: the limit to lower for a moment, from `lowered_knob`.
+    :raises OSError: the kernel refuses it for another reason than that too little could be pushed out.
+    :raises CgroupError: a file holds what no kernel writes.
+    """
+    try:
+        if lowered is None:
+            hierarchy.write(group, "memory.reclaim", str(amount))
+            return
+        used = used_bytes(hierarchy, group)
+        name = file_of(lowered, hierarchy.version)
+        before = hierarchy.read(group, name)
+        try:
+            hierarchy.write(group, name, limit_text(used - amount))
+        finally:
+            hierarchy.write(group, name, before)
+    except OSError as error:
+        if error.errno not in NOT_ALL_CAME_OUT:
+            raise
+
+
+def used_bytes(hierarchy: Hierarchy, group: str) -> int:
+    """Memory that is charged to a group, with all below it.
+
+    :raises OSError: it cannot be read.
+    :raises CgroupError: the file holds something else.
+    """
+    name = "memory.usage_in_bytes" if hierarchy.version == 1 else "memory.current"
+    text = hierarchy.read(group, name)
+    if not text.isdigit():
+        raise CgroupError(f"{hierarchy.path(group, name)}: expected bytes, found {text[:80]!r}")
+    return int(text)
+
+
+def limit_text(limit: int) -> str:
+    """What to write for a limit, as the kernel will show it: whole pages."""
+    return str(max(limit, PAGE_BYTES) // PAGE_BYTES * PAGE_BYTES)
+
+
+def limit_bytes(text: str) -> int | None:
+    """The limit that a text means; `None`: no limit. v1 shows the largest number of pages for none."""
+    return int(text) if text.isdigit() and int(text) < 1 << 62 else None
+
+
+def _swap_allowed(hierarchy: Hierarchy, group: str) -> int:
+    """How much more a group itself may swap: v2 has a limit of its own, v1 a tendency that can be 0."""
+    unlimited = 1 << 62
+    try:
+        if hierarchy.version == 1:
+            return 0 if hierarchy.read(group, "memory.swappiness") == "0" else unlimited
+        most = hierarchy.read(group, "memory.swap.max")
+        return unlimited if most == "max" else max(int(most) - int(hierarchy.read(group, "memory.swap.current")), 0)
+    except (OSError, ValueError):
+        return unlimited
