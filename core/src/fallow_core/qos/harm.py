@@ -8,7 +8,8 @@
   in the application. Only the order of priorities means something, not their size.
 - near its end: 100 % ÷ the share of its time that is left, at most 10,000 %. A task that would have ended soon is
   spared, and frees its resources all the same.
-- gang: members on this node and those elsewhere that would be of no use, ÷ members on this node.
+- gang: members on this node and those elsewhere that would be of no use, ÷ members on this node; 100 % for one that its
+  gang can do without.
 - charge: a signal counts as a failure of the application; as much again for each of its endings lately.
 
 The oldest age that is known on the node stands in for one that is not: not known is not zero.
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 from fallow_core.model.qos_policy import EndingPolicy
 from fallow_core.model.task import ApplicationKey, SeenTask
+from fallow_core.qos.gangs import GangHere, gang_key, gangs
 from fallow_hookspecs import Resources, TaskState
 
 MEMORY_BYTES_PER_CORE = 4 << 30
@@ -59,13 +61,19 @@ class Harm:
 
 
 def harms(
-    tasks: Sequence[SeenTask], policy: EndingPolicy, endings_lately: Mapping[ApplicationKey, int]
+    tasks: Sequence[SeenTask],
+    policy: EndingPolicy,
+    endings_lately: Mapping[ApplicationKey, int],
+    ending: Iterable[SeenTask] = (),
 ) -> Callable[[SeenTask], Harm]:
-    """The function that gives the harm of each of these tasks, which are all that live on the node."""
+    """The function that gives the harm of each of these tasks, which are all that live on the node, beside those that
+    are ending. A member of a gang ends with all others here.
+    """
     oldest_ms = max((_ms(t.task.age_seconds) for t in tasks if t.task.age_seconds is not None), default=0)
     applications = _ranks((t.cluster, _application_level(t)) for t in tasks)
     own = _ranks((t.application_key, (t.task.priority,)) for t in tasks)
     charge = policy.charge_core_seconds * 1000
+    of_gangs = gangs(tasks, ending)
 
     def harm(task: SeenTask) -> Harm:
         age_ms = _age_ms(task, oldest_ms)
@@ -76,7 +84,7 @@ def harms(
             lost_permille=1000 - round(task.task.kept_share * 1000),
             priority_percent=100 * (1 + rank),
             near_end_percent=100_000 // max(_left_permille(task, age_ms), _LEAST_LEFT_PERMILLE),
-            gang_percent=_gang_percent(task, tasks),
+            gang_percent=_gang_percent(None if (key := gang_key(task)) is None else of_gangs[key]),
             charge=charge * (1 + endings_lately.get(task.application_key, 0)),
         )
 
@@ -122,11 +130,5 @@ def _left_permille(task: SeenTask, age_ms: int) -> int:
     return 1000 if progress is None else 1000 - round(progress * 1000)
 
 
-def _gang_percent(task: SeenTask, tasks: Sequence[SeenTask]) -> int:
-    gang = task.task.gang
-    if gang is None:
-        return 100
-    here = sum(t.cluster == task.cluster and t.task.gang is not None and t.task.gang.id == gang.id for t in tasks)
-    elsewhere = max(gang.members - here, 0)
-    useless = elsewhere if elsewhere < gang.minimum else 0
-    return 100 * (here + useless) // here
+def _gang_percent(gang: GangHere | None) -> int:
+    return 100 if gang is None else 100 * (gang.here + gang.useless) // gang.here

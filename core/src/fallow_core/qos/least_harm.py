@@ -1,123 +1,107 @@
 """The cheapest set that frees enough.
 
-Every set of up to ten units is tried, so among so few the answer is the best there is. Of more, the best next one is
-taken again and again, and only the ten around the point where it is enough are tried in every way. That is done twice,
-once for the least harm and once for the fewest endings (budgets may forbid many small ones), and the cheaper one wins.
+Of up to twenty units the best set is searched for, and found unless very many are nearly as good. Of more, the best
+next one is taken again and again, and only the twenty around the point where it is enough are searched. That is done
+once for the least harm and once for the fewest endings (budgets may forbid many small ones), and the cheaper set wins.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
 
-from fallow_core.model.task import ApplicationKey
+from fallow_core.qos.best_set import best_set
+from fallow_core.qos.units import Budgets, Unit, cost, freed, may_join
 
-EDGE = 10
-"""Of how many units every set is tried."""
+EDGE = 20
+"""Among how many units the best set is searched for."""
 
-
-class Cost(NamedTuple):
-    """What counts more comes first: masters, endings above an application's budget, harm, and the sum of ages."""
-
-    masters: int
-    above_budget: int
-    harm: int
-    age_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """What ends together: a task, or a gang. `name` tells units apart, and decides where nothing else does.
-
-    `endings`: of how many tasks. `harm` in milli-core-seconds, `freed` in the unit of what is needed.
-    """
-
-    name: tuple[str, ...]
-    application: ApplicationKey
-    endings: int
-    masters: int
-    harm: int
-    age_ms: int
-    freed: int
-
-
-Budgets = Mapping[ApplicationKey, int]
-"""How many more endings each application has; at least the applications of all units."""
-
-Price = Callable[[Unit, int], Fraction]
+Price = Callable[[Unit, int], float]
 """How good a unit is as the next one while so much is missing; less is better."""
 
 
-def cheapest(units: Iterable[Unit], need: int, budgets: Budgets) -> tuple[Unit, ...]:
+def cheapest(units: Iterable[Unit], need: int, budgets: Budgets, at_most: int | None = None) -> tuple[Unit, ...]:
     """The cheapest units that free `need` together; all that free anything where even those do not suffice.
 
     The least harmful comes first, no unit is redundant, and the order of `units` does not matter.
+
+    :param at_most: a set that frees no more than this, if one is found.
     """
     useful = sorted((unit for unit in units if unit.freed > 0), key=lambda unit: unit.name)
-    if _freed(useful) < need:
-        return _without_redundant(useful, need)
-    tries = [_cheapest_by(price, useful, need, budgets) for price in (_harm_for_what_is_freed, _smallness)]
+    most = _most(useful)
+    if freed(most) < need:
+        return _without_redundant(most, need)
+    # Of many units, parts of gangs may be in the way of the whole ones: so both.
+    pools = [useful, most] if len(useful) > EDGE and len(most) < len(useful) else [useful]
+    prices = (_harm_for_what_is_freed, _smallness) if len(useful) > EDGE else (_harm_for_what_is_freed,)
+    tries = [
+        found
+        for pool in pools
+        for price in prices
+        if (found := _cheapest_by(price, pool, need, budgets, at_most)) is not None
+    ]
+    if not tries:
+        return cheapest(useful, need, budgets) if at_most is not None else _without_redundant(most, need)
     return _without_redundant(min(tries, key=lambda units: cost(units, budgets)), need)
 
 
-def cost(units: Iterable[Unit], budgets: Budgets) -> Cost:
-    """What it costs to end these."""
-    endings: Counter[ApplicationKey] = Counter()
-    masters = harm = age_ms = 0
-    for unit in units:
-        endings[unit.application] += unit.endings
-        masters += unit.masters
-        harm += unit.harm
-        age_ms += unit.age_ms
-    above = sum(max(count - budgets[application], 0) for application, count in endings.items())
-    return Cost(masters=masters, above_budget=above, harm=harm, age_ms=age_ms)
+def _most(units: Iterable[Unit]) -> list[Unit]:
+    """A set that frees as much as any: of a gang the whole of it, or the largest parts if it may not end whole."""
+    rooms: Counter[tuple[str, ...]] = Counter()
+    found = []
+    for unit in sorted(units, key=lambda unit: (-unit.take, -unit.freed, unit.name)):
+        if may_join(unit, rooms):
+            found.append(unit)
+            if unit.gang is not None:
+                rooms[unit.gang] += unit.take
+    return sorted(found, key=lambda unit: unit.name)
 
 
-def _cheapest_by(price: Price, units: Sequence[Unit], need: int, budgets: Budgets) -> tuple[Unit, ...]:
-    """The best set of those that hold the first best units, and any of the ten where it becomes enough."""
+def _cheapest_by(
+    price: Price, units: Sequence[Unit], need: int, budgets: Budgets, at_most: int | None
+) -> list[Unit] | None:
+    """The best set found of those that hold the first best units, and any of those where it becomes enough."""
     ordered, enough = _best_first(price, units, need, budgets)
     first = max(min(enough - EDGE // 2, len(ordered) - EDGE), 0)
-    sets = [tuple(ordered[:first])]
-    for unit in ordered[first : first + EDGE]:
-        sets += [(*each, unit) for each in sets]
-    return min((each for each in sets if _freed(each) >= need), key=lambda each: cost(each, budgets))
+    return best_set(ordered[:first], ordered[first : first + EDGE], need, budgets, at_most)
 
 
 def _best_first(price: Price, units: Sequence[Unit], need: int, budgets: Budgets) -> tuple[list[Unit], int]:
-    """The units in the order in which each is the best next one, and how many of them are enough."""
+    """The units in the order in which each is the best next one, and how many of them are enough.
+
+    Those for which their gangs have no room left come last.
+    """
     left, taken, missing, budget = list(units), list[Unit](), need, Counter(budgets)
+    rooms: Counter[tuple[str, ...]] = Counter()
 
-    def rank(unit: Unit) -> tuple[int, int, Fraction, int, int]:
+    def rank(unit: Unit) -> tuple[bool, int, int, float, int, int]:
         above_budget = max(unit.endings - max(budget[unit.application], 0), 0)
-        return unit.masters, above_budget, price(unit, missing), unit.harm, unit.age_ms
+        return not may_join(unit, rooms), unit.masters, above_budget, price(unit, missing), unit.harm, unit.age_ms
 
-    while True:
+    while missing > 0 and left:
         best = min(left, key=rank)
+        if not may_join(best, rooms):
+            break
         left.remove(best)
         taken.append(best)
-        if best.freed >= missing:
-            return taken + sorted(left, key=rank), len(taken)
-        budget[best.application] -= best.endings
         missing -= best.freed
+        budget[best.application] -= best.endings
+        if best.gang is not None:
+            rooms[best.gang] += best.take
+    missing = max(missing, 1)
+    return taken + sorted(left, key=rank), len(taken)
 
 
-def _harm_for_what_is_freed(unit: Unit, missing: int) -> Fraction:
-    return Fraction(unit.harm, min(unit.freed, missing))
+def _harm_for_what_is_freed(unit: Unit, missing: int) -> float:
+    return unit.harm / min(unit.freed, missing)
 
 
-def _smallness(unit: Unit, missing: int) -> Fraction:
-    return Fraction(-min(unit.freed, missing))
+def _smallness(unit: Unit, missing: int) -> float:
+    return -min(unit.freed, missing)
 
 
 def _without_redundant(units: Iterable[Unit], need: int) -> tuple[Unit, ...]:
     """Without those that the others make redundant, the most harmful first."""
     kept = sorted(units, key=lambda unit: (unit.masters, unit.harm, unit.age_ms, unit.name))
     for unit in reversed(kept):
-        if _freed(kept) - unit.freed >= need:
+        if freed(kept) - unit.freed >= need:
             kept = [other for other in kept if other is not unit]
     return tuple(kept)
-
-
-def _freed(units: Iterable[Unit]) -> int:
-    return sum(unit.freed for unit in units)

@@ -1,19 +1,24 @@
 """Whom to end: of the tasks that may end for a need, the set with the least harm that frees enough.
 
 Masters only when nothing else suffices; applications that were hit often only when no others do; then the least harm
-(`harm`), and with equal harm the newest. Gangs end whole or not at all. A task whose use is not known is credited with
-nothing, so it never ends for pressure. Nobody ends who is redundant.
+(`harm`), and with equal harm the newest. Of a gang only so many end that the rest is still of use, or else all that are
+here. If that makes others elsewhere useless it is part of the harm, and for needs that spare masters it is left to the
+controller. A task whose use is not known is credited with nothing, so it never ends for pressure. Nobody ends who is
+redundant.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from fallow_core.model.qos_policy import EndingPolicy
 from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
+from fallow_core.qos.gangs import GangHere, GangKey, gang_key, gangs
 from fallow_core.qos.harm import Harm, harms
-from fallow_core.qos.least_harm import Cost, Unit, cheapest, cost
+from fallow_core.qos.least_harm import cheapest
 from fallow_core.qos.need import Need, NodeView
+from fallow_core.qos.units import Budgets, Cost, Unit, cost
+from fallow_hookspecs import TaskState
 
 RUNNERS_UP = 5
 
@@ -74,36 +79,56 @@ class Choice:
 def choose(need: Need, view: NodeView, policy: EndingPolicy, past: Past) -> Choice:
     """Choose who ends for a need. `Choice.shortfall` says what even all together do not free."""
     living = view.living()
-    barred = _barred(living, need, past)
-    harm = harms(living, policy, past.endings_lately)
-    groups: defaultdict[tuple[str, ...], list[Candidate]] = defaultdict(list)
+    ending = [task for task in view.tasks if task.key in view.ending or task.task.state is TaskState.ENDING]
+    of_gangs = gangs(living, ending)
+    barred = _barred(living, need, past, of_gangs)
+    harm = harms(living, policy, past.endings_lately, ending)
+    candidates = []
     for task in sorted(living, key=lambda task: task.key):
         if task.key not in barred:
             budget = max(policy.budget - past.endings_lately.get(task.application_key, 0), 0)
-            candidate = Candidate(task=task, freed=_freed(task, need, view), harm=harm(task), budget=budget)
-            groups[_group(task)].append(candidate)
-    units = {name: _unit(name, own) for name, own in groups.items()}
-    budgets = {unit.application: groups[name][0].budget for name, unit in units.items()}
-    chosen = cheapest((unit for unit in units.values() if _fits(need, unit.freed)), need.amount, budgets)
+            candidates.append(Candidate(task=task, freed=_freed(task, need, view), harm=harm(task), budget=budget))
+    units = dict(_units(candidates, of_gangs, need))
+    budgets = {unit.application: members[0].budget for unit, members in units.items()}
+    chosen = cheapest((unit for unit in units if _fits(need, unit.freed)), need.amount, budgets, need.at_most)
     while not _fits(need, sum(unit.freed for unit in chosen)):
         chosen = chosen[:-1]
-    victims = [candidate for unit in chosen for candidate in groups[unit.name]]
-    others = sorted((unit for unit in units.values() if unit not in chosen), key=lambda unit: _next(unit, budgets))
-    freed = sum(candidate.freed for candidate in victims)
+    victims = {candidate.task.key: candidate for unit in chosen for candidate in units[unit]}
+    others = sorted((unit for unit in units if unit not in chosen), key=lambda unit: _next(unit, budgets))
+    spared: dict[TaskKey, Candidate] = {}
+    for candidate in (candidate for unit in others for candidate in units[unit]):
+        if candidate.task.key not in victims:
+            spared.setdefault(candidate.task.key, candidate)
+    freed = sum(candidate.freed for candidate in victims.values())
     return Choice(
         need=need,
-        victims=tuple(victims),
-        runners_up=tuple(candidate for unit in others for candidate in groups[unit.name])[:RUNNERS_UP],
+        victims=tuple(victims.values()),
+        runners_up=tuple(spared.values())[:RUNNERS_UP],
         barred=barred,
         freed=freed,
         shortfall=max(need.amount - freed, 0),
     )
 
 
-def _barred(living: Sequence[SeenTask], need: Need, past: Past) -> dict[TaskKey, str]:
+def _barred(
+    living: Sequence[SeenTask], need: Need, past: Past, of_gangs: Mapping[GangKey, GangHere]
+) -> dict[TaskKey, str]:
     barred = {task.key: why for task in living if (why := _why_barred(task, need, past))}
-    torn = {_group(task) for task in living if task.key in barred}
-    return {t.key: "its gang cannot end whole" for t in living if _group(t) in torn} | barred
+    whole = {key: gang for key, gang in of_gangs.items() if not gang.spare}
+    torn = {gang_key(task) for task in living if task.key in barred}
+    for task in living:
+        key = gang_key(task)
+        if key in whole and task.key not in barred:
+            if not _may_end(whole[key], need):
+                barred[task.key] = "its gang is on other nodes too: the controller ends it"
+            elif key in torn:
+                barred[task.key] = "its gang cannot end whole"
+    return barred
+
+
+def _may_end(gang: GangHere, need: Need) -> bool:
+    """Whether all its members here may end for a need."""
+    return need.masters or not gang.useless
 
 
 def _why_barred(task: SeenTask, need: Need, past: Past) -> str:
@@ -116,16 +141,30 @@ def _why_barred(task: SeenTask, need: Need, past: Past) -> str:
     return "it could not be ended a short time ago" if task.key in past.failed else ""
 
 
-def _group(task: SeenTask) -> tuple[str, ...]:
-    """What ends whole: its gang, or itself."""
-    gang = task.task.gang
-    return (*task.key, "task") if gang is None else (task.cluster, gang.id, "gang")
-
-
 def _freed(task: SeenTask, need: Need, view: NodeView) -> int:
     if need.counted_by == "request":
         return task.requested.amount(need.resource)
     return view.use(task, need.resource) or 0
+
+
+def _units(
+    candidates: Iterable[Candidate], of_gangs: Mapping[GangKey, GangHere], need: Need
+) -> Iterator[tuple[Unit, list[Candidate]]]:
+    """What may end together. A gang that has some to spare is in it whole, and each member by itself."""
+    members: defaultdict[GangKey, list[Candidate]] = defaultdict(list)
+    for candidate in candidates:
+        key = gang_key(candidate.task)
+        if key is not None:
+            members[key].append(candidate)
+        if key is None or of_gangs[key].spare:
+            alone = replace(candidate, harm=replace(candidate.harm, gang_percent=100))
+            unit = _unit((*candidate.task.key, "task"), [alone])
+            yield unit if key is None else replace(unit, gang=key, room=of_gangs[key].spare), [alone]
+    for key, own in members.items():
+        gang = of_gangs[key]
+        if gang.spare < gang.here == len(own) and _may_end(gang, need):
+            room = max(gang.spare, 1)
+            yield replace(_unit((*key, "gang"), own), gang=key, take=room, room=room), own
 
 
 def _unit(name: tuple[str, ...], candidates: Sequence[Candidate]) -> Unit:
@@ -144,6 +183,6 @@ def _fits(need: Need, freed: int) -> bool:
     return need.at_most is None or freed <= need.at_most
 
 
-def _next(unit: Unit, budgets: Mapping[ApplicationKey, int]) -> tuple[bool, Cost, tuple[str, ...]]:
+def _next(unit: Unit, budgets: Budgets) -> tuple[bool, Cost, tuple[str, ...]]:
     """The order of those who were spared: the cheapest first, last those who would free nothing that is known."""
     return unit.freed == 0, cost([unit], budgets), unit.name
