@@ -286,13 +286,18 @@ class MemoryInstance:
 
 
 def plugin_of(
-    build: Any = MemoryInstance, model: type = Model, levels: tuple[int, int] = (API_LEVEL, API_LEVEL)
+    build: Any = MemoryInstance,
+    model: type = Model,
+    levels: tuple[int, int] = (API_LEVEL, API_LEVEL),
+    name: str = "memory",
 ) -> Plugin:
+    """A plugin of which one part is another one."""
+
     def built(cluster: ClusterConfig) -> Instance:
         instance: Instance = build(cluster)
         return instance
 
-    return Plugin(name="memory", api_levels=levels, config_model=lambda: model, build=built)
+    return Plugin(name=name, api_levels=levels, config_model=lambda: model, build=built)
 
 
 class MemoryFramework(Framework):

@@ -57,6 +57,8 @@ def fallow_framework() -> object:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     """As `pytest_runtest_call`: an instance may fail before its test begins."""
+    if (clause := _clause(item)) is not None:
+        item.user_properties.append(("clause", clause.id))
     return (yield from _with_clause(item))
 
 
@@ -107,7 +109,11 @@ class _Report:
         return report
 
     def pytest_sessionfinish(self) -> None:
-        self._target.write_text(json.dumps(self._entries, indent=2), encoding="utf-8")
+        from fallow_hookspecs.testing.clauses import CLAUSES
+
+        order = list(CLAUSES)
+        entries = sorted(self._entries, key=lambda entry: order.index(entry["clause"]))
+        self._target.write_text(json.dumps(entries, indent=2), encoding="utf-8")
 
 
 def _message(report: pytest.TestReport) -> str:

@@ -19,7 +19,7 @@ COMMANDS = {
     "demo": ("fallow_core.cli.demo.command:demo", "Show on this host, in under a minute, what Fallow does."),
     "doctor": ("fallow_core.cli.inspect:doctor", "Check what Fallow needs on this host and of its frameworks."),
     "explain": ("fallow_core.cli.inspect:explain", "Show the inputs and the arithmetic of each offer."),
-    "plugins": ("fallow_core.cli.plugins:plugins", "List the installed plugins."),
+    "plugins": ("fallow_core.cli.plugins:plugins", "List, check and begin plugins."),
     "restore": ("fallow_core.cli.inspect:restore", "Put sizes and control groups back as they were found."),
     "run": ("fallow_core.cli.run:run", "Lend what this host leaves idle."),
     "status": ("fallow_core.cli.inspect:status", "Show accounts, offers, allocations and health."),

@@ -1,10 +1,11 @@
-"""`fallow plugins list`."""
+"""`fallow plugins`."""
 
 import json
 from collections import Counter
 
 import click
 
+from fallow_core.cli.plugins_check import check
 from fallow_core.cli.table import table
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import PluginSource
@@ -13,7 +14,10 @@ from fallow_core.plugins import discovery
 
 @click.group()
 def plugins() -> None:
-    """List the installed plugins."""
+    """List, check and begin plugins."""
+
+
+plugins.add_command(check)
 
 
 @plugins.command("list")

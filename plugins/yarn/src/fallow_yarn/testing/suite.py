@@ -1,0 +1,60 @@
+"""The suite of this plugin against an embedded YARN: what `fallow plugins check yarn` runs."""
+
+import getpass
+from collections.abc import Callable, Collection, Iterator
+
+import pytest
+
+from fallow_hookspecs.testing import AgentSuite, ControllerSuite
+from fallow_yarn.rm.size import Size
+from fallow_yarn.testing.application import MASTER_SIZE
+from fallow_yarn.testing.cluster import EmbeddedYarn
+from fallow_yarn.testing.framework import Running, YarnFramework, wired
+from fallow_yarn.testing.settings import Settings
+
+SIZE = Size(4096, 8)
+PATIENCE_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def fallow_framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[YarnFramework]:
+    """An embedded YARN with one NodeManager."""
+    folder = tmp_path_factory.mktemp("yarn")
+    settings = Settings(
+        memory_mb=SIZE.memory_mb, vcores=SIZE.vcores, heartbeat_seconds=0.05, starting_seconds=0.0, change_seconds=0.002
+    )
+    with (
+        EmbeddedYarn(folder / "cluster", settings) as yarn,
+        wired(running(yarn), folder / "ends", PATIENCE_SECONDS) as made,
+    ):
+        yield made
+
+
+def running(yarn: EmbeddedYarn) -> Running:
+    """An embedded YARN in the words of the framework."""
+
+    def submit(containers: int, memory_mb: int, vcores: int, command: str) -> Callable[[], Collection[str]]:
+        application = yarn.submit(containers=containers, memory_mb=memory_mb, vcores=vcores, command=command)
+        return lambda: application.running
+
+    node = yarn.nodes["nm1"]
+    return Running(
+        client=yarn.rm.client_address,
+        admin=yarn.rm.admin_address,
+        web=yarn.rm.web_address,
+        user=getpass.getuser(),
+        node_id=node.node_id,
+        node_web=node.web_address,
+        node_pid=lambda: node.pid,
+        size=SIZE,
+        master=MASTER_SIZE,
+        submit=submit,
+    )
+
+
+class TestController(ControllerSuite):
+    """The plugin as a controller."""
+
+
+class TestAgent(AgentSuite):
+    """The plugin as an agent."""
