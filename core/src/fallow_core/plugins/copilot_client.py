@@ -17,7 +17,6 @@ import grpc
 from fallow_core.plugins.copilot_path import Place, UntrustedPathError, check
 from fallow_hookspecs import (
     API_LEVEL,
-    Broken,
     CapacityReport,
     Finding,
     Instance,
@@ -47,6 +46,10 @@ _CALLS: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "SetCgroupParent": pb.Placement.FromString,
     "Diagnose": pb.DiagnoseResponse.FromString,
 }
+
+
+class MisfitError(PluginError):
+    """What serves at the path is no copilot, or not one for this Fallow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +82,9 @@ class Link:
         :raises TryLater, Broken: the copilot says so.
         :raises PluginError: any other failure, in words for the operator.
         """
-        end = time.monotonic() + timeout_seconds
+        begun = time.monotonic()
         connected = self.connect(timeout_seconds)
-        return self._made(connected.calls[name], request, end - time.monotonic())
+        return self._made(connected.calls[name], request, timeout_seconds, gone_seconds=time.monotonic() - begun)
 
     def connect(self, timeout_seconds: float) -> _Connected:
         """The connection to the copilot that serves now.
@@ -89,13 +92,17 @@ class Link:
         :raises PluginError: there is none, the path cannot be trusted, or it is no copilot that fits.
         """
         place = check(self._path, self._user, self._own_uid)
-        with self._lock:
+        if not self._lock.acquire(timeout=timeout_seconds):
+            raise PluginError(f"the copilot at {self._path} did not answer within {timeout_seconds:.3g} s")
+        try:
             known = self._connected
             if known is not None and known.place.identity == place.identity:
                 return known
             self._drop()
             self._connected = self._open(place, min(timeout_seconds, DESCRIBE_SECONDS))
             return self._connected
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """End the connection. Safe to repeat."""
@@ -111,7 +118,7 @@ class Link:
     def _open(self, place: Place, timeout_seconds: float) -> _Connected:
         if self._closed:
             raise PluginError("the connection was closed")
-        channel = grpc.insecure_channel(f"unix:{self._path}", options=(*OPTIONS, ("grpc.enable_http_proxy", 0)))
+        channel = grpc.insecure_channel(f"unix:{self._path}", options=OPTIONS)
         try:
             calls = {
                 name: channel.unary_unary(path_of(name), response_deserializer=parse) for name, parse in _CALLS.items()
@@ -123,9 +130,11 @@ class Link:
             raise
         return _Connected(place=place, channel=channel, calls=calls, description=description)
 
-    def _made(self, call: Callable[..., Any], request: bytes, timeout_seconds: float) -> Any:
+    def _made(
+        self, call: Callable[..., Any], request: bytes, timeout_seconds: float, *, gone_seconds: float = 0.0
+    ) -> Any:
         try:
-            return call(request, timeout=max(0.0, timeout_seconds))
+            return call(request, timeout=max(0.0, timeout_seconds - gone_seconds))
         except grpc.RpcError as error:
             raise self._in_words(cast("grpc.Call", error), timeout_seconds) from error  # it is both
 
@@ -136,7 +145,7 @@ class Link:
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
             return PluginError(f"the copilot at {self._path} did not answer within {timeout_seconds:.3g} s")
         if code is grpc.StatusCode.UNIMPLEMENTED:
-            return PluginError(f"what serves at {self._path} is not a Fallow copilot of this version: {text}")
+            return MisfitError(f"what serves at {self._path} is not a Fallow copilot of this version: {text}")
         if code is grpc.StatusCode.UNAVAILABLE:
             return PluginError(f"the copilot at {self._path} cannot be reached: {text}")
         if code in (grpc.StatusCode.ABORTED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN) and text:
@@ -145,10 +154,10 @@ class Link:
 
     def _check_fits(self, said: pb.DescribeResponse) -> None:
         if not said.name or not said.HasField("lowest_api_level") or not said.HasField("highest_api_level"):
-            raise Broken(f"the copilot at {self._path} does not say its name and its API levels")
+            raise MisfitError(f"the copilot at {self._path} does not say its name and its API levels")
         lowest, highest = said.lowest_api_level, said.highest_api_level
         if not lowest <= API_LEVEL <= highest:
-            raise Broken(
+            raise MisfitError(
                 f"the copilot at {self._path}, {said.name} {said.version}, is written for API levels {lowest} to "
                 f"{highest}; this Fallow has level {API_LEVEL}"
             )
@@ -165,7 +174,7 @@ def open_client(path: str, user: str | None) -> Instance:
         try:
             connected = link.connect(DESCRIBE_SECONDS)
             break
-        except (Broken, UntrustedPathError):
+        except (MisfitError, UntrustedPathError):
             raise
         except PluginError:
             if time.monotonic() >= end:

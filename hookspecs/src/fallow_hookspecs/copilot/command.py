@@ -53,11 +53,11 @@ def _serve(plugin: str, config: Path, path: Path) -> None:
     from fallow_hookspecs.copilot.socket_file import SOCKET_UMASK, prepare
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    prepare(path)
+    hosted = open_instance(plugin, config)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    prepare(path)
-    hosted = open_instance(plugin, config)
     service = Service(hosted)
     os.umask(SOCKET_UMASK)
     try:
@@ -67,4 +67,3 @@ def _serve(plugin: str, config: Path, path: Path) -> None:
     print(f"serving {hosted} at {path}", flush=True)  # noqa: T201 - a command speaks to its user
     ended.wait()
     service.stop(GRACE_SECONDS)
-    path.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ as a thread cannot be stopped, and its lane begins no other until it has ended.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, Final, NoReturn, TypeVar
@@ -27,6 +28,7 @@ PLUGIN_SHARE: Final = 0.95
 """Of the time that is left, what the plugin is given, so that its own words about lack of time still arrive."""
 
 NO_DEADLINE_SECONDS: Final = 60.0
+CLOSE_SECONDS: Final = 2.0
 
 _Ask = Callable[[Any, float], Any]
 _T = TypeVar("_T")
@@ -54,15 +56,16 @@ class Service:
 
     def stop(self, grace_seconds: float) -> None:
         """Say so to who asks for health, take no more calls, give those under way this time, and close the instance."""
+        end = time.monotonic() + grace_seconds
         self._health.enter_graceful_shutdown()
         self._server.stop(grace_seconds).wait()
         self._pool.shutdown(wait=False)
         for lane in (self._reads, self._acts):
-            lane.close(grace_seconds)
+            lane.close(max(0.0, end - time.monotonic()))
         # In a thread that is given up where it does not end, as a call is.
         closing = threading.Thread(target=self._hosted.instance.close, daemon=True)
         closing.start()
-        closing.join(grace_seconds)
+        closing.join(CLOSE_SECONDS)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
         hook, reads, acts = self._hosted.hook, self._reads, self._acts
