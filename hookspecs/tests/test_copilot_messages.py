@@ -142,7 +142,7 @@ def test_what_is_left_out_is_taken_for_the_safe_side() -> None:
 
 def test_a_number_that_this_version_does_not_know_is_no_state() -> None:
     message = pb.CapacityReport()
-    message.rows.add(node="n", state=99)  # type: ignore[arg-type] # as a newer copilot may send
+    message.rows.add(node="n", state=99)  # as a newer copilot may send
     (row,) = from_messages.capacity_report(again(message)).rows
     assert row.state is None
 
@@ -173,7 +173,8 @@ def test_a_row_that_cannot_be_carried_keeps_its_names_and_spoils_no_other(wrong:
     capabilities = from_messages.capacity_report(pb.CapacityReport()).capabilities
     rows = (ReportRow(**good), ReportRow(**good | wrong), ReportRow(**good))
     made = CapacityReport(capabilities=capabilities, rows=rows)
-    first, second, third = from_messages.capacity_report(again(to_messages.capacity_report(made))).rows
+    found: tuple[Any, ...] = from_messages.capacity_report(again(to_messages.capacity_report(made))).rows
+    first, second, third = found
     assert (first, third) == (rows[0], rows[2])
     assert second.age_seconds is None
     assert (second.node, second.framework_node) == (

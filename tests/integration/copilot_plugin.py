@@ -115,7 +115,7 @@ class Manager:
                 return None
         good = tuple(row(node, f"{node.name}:{port}") for node in nodes for port in (1, 2))
         wrong = tuple(
-            ReportRow(  # type: ignore[call-overload] # on purpose
+            ReportRow(
                 node=node.name,
                 framework_node="wrong:1",
                 age_seconds=1.0,

@@ -52,9 +52,8 @@ def test_it_says_that_it_is_healthy_and_ends_cleanly_when_told_to(copilot: Make)
     started.start()
     with grpc.insecure_channel(f"unix:{started.socket}") as channel:
         for service in ("", SERVICE):
-            answer = health_pb2_grpc.HealthStub(channel).Check(
-                health_pb2.HealthCheckRequest(service=service), timeout=10
-            )
+            stub: Any = health_pb2_grpc.HealthStub(channel)
+            answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10)
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
     assert started.terminate() == 0
     assert not started.socket.exists()

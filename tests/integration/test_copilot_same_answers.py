@@ -13,6 +13,12 @@ from fallow_core.plugins.lanes import Failure, FailureKind
 from fallow_hookspecs import CapacityReport, KillOrder, Node, Offer, Pod, Resources
 
 Ask = Callable[[PluginInstance, Node], Any]
+OFFERS = (
+    Offer(node="n", framework_node="n:1", total=Resources(0, 2**33), take_back={"cpu": 0, "memory": 30}),
+    Offer(node="n", framework_node="unknown:1", total=Resources(500, 0), take_back={"cpu": 30}),
+    Offer(node="n", framework_node="n:2", total=Resources(500, 1)),
+)
+ORDER = KillOrder(task_ids=tuple(f"t{index}" for index in range(8)), reason="memory is short", force=True)
 HOOKS: dict[str, Ask] = {
     "report": lambda asked, node: asked.start_report((node,), 10.0),
     "publish": lambda asked, node: asked.start_publish((node,), OFFERS, 10.0),
@@ -20,12 +26,6 @@ HOOKS: dict[str, Ask] = {
     "kill": lambda asked, node: asked.start_kill_tasks(node, ORDER, 10.0),
     "place": lambda asked, node: asked.start_set_cgroup_parent(node, "batch", 10.0),
 }
-OFFERS = (
-    Offer(node="n", framework_node="n:1", total=Resources(0, 2**33), take_back={"cpu": 0, "memory": 30}),
-    Offer(node="n", framework_node="unknown:1", total=Resources(500, 0), take_back={"cpu": 30}),
-    Offer(node="n", framework_node="n:2", total=Resources(500, 1)),
-)
-ORDER = KillOrder(task_ids=tuple(f"t{index}" for index in range(8)), reason="memory is short", force=True)
 PLAIN = Node(name="n", addresses=("n.example.com", "10.0.0.1"))
 RICH = Node(
     name="ñ",

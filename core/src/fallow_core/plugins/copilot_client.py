@@ -120,7 +120,7 @@ class Link:
             raise PluginError("the connection was closed")
         channel = grpc.insecure_channel(f"unix:{self._path}", options=OPTIONS)
         try:
-            calls = {
+            calls: dict[str, Callable[..., Any]] = {
                 name: channel.unary_unary(path_of(name), response_deserializer=parse) for name, parse in _CALLS.items()
             }
             description = self._made(calls["Describe"], b"", timeout_seconds)

@@ -157,13 +157,17 @@ def _handler(request_type: type[Message], call: Callable[..., Message]) -> "grpc
 
 def _waited(future: "Future[_T]", context: grpc.ServicerContext) -> _T:
     """The answer. The call ends before it when its caller gives up or its time is over."""
-    if not context.add_callback(future.cancel):
+
+    def give_up() -> None:
         future.cancel()
+
+    if not context.add_callback(give_up):
+        give_up()
     return future.result()
 
 
 def _seconds_left(context: grpc.ServicerContext) -> float:
-    left = context.time_remaining()
+    left: float | None = context.time_remaining()  # None where the caller gave no deadline
     return NO_DEADLINE_SECONDS if left is None else max(0.0, left) * PLUGIN_SHARE
 
 

@@ -61,7 +61,7 @@ def _error_in(details: Sequence[Any], text: str) -> PluginError | None:
         later = pb.TryLater()
         if detail.Unpack(later):
             return TryLater(text, later.after_seconds)
-        if detail.Is(pb.Broken.DESCRIPTOR):
+        if detail.Unpack(pb.Broken()):
             return Broken(text)
     return None
 
