@@ -1,10 +1,12 @@
-"""`fallow config check` and `fallow config init`."""
+"""`fallow config check`, `init` and `schema`."""
 
+import json
 from pathlib import Path
 
 import click
 
 from fallow_core.config.document import read
+from fallow_core.config.file_schemas import cluster_schema, core_schema
 from fallow_core.config.load import CORE_FILE, clusters_dir, load
 from fallow_core.config.problems import error_of
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
@@ -55,6 +57,17 @@ def init(plugin: str, output: Path | None) -> None:
         _write(core_file, CORE_TEMPLATE)
     _write(cluster_file, text)
     click.echo(f"next: edit {cluster_file}, then: fallow config check {output}")
+
+
+@config.command()
+@click.argument("plugin", required=False)
+def schema(plugin: str | None) -> None:
+    """Show the JSON schema of the core file; with PLUGIN that of its cluster files.
+
+    Values with a unit are text there; that they make sense is only known to `fallow config check`.
+    """
+    found = core_schema() if plugin is None else cluster_schema(discovery.load(plugin).plugin)
+    click.echo(json.dumps(found, indent=2))
 
 
 def _write(file: Path, text: str) -> None:

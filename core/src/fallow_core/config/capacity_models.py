@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from fallow_core.config.fields import Model, Percent, within
+from fallow_core.config.fields import Model, Percent, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import Limit, NodePolicy, OnlineRule
 
@@ -37,13 +37,13 @@ def _time_zone(value: object) -> str:
         raise ValueError("expected a time zone that this host knows, such as UTC or Europe/Berlin") from None
 
 
-Ratio = Annotated[int, BeforeValidator(quantities.ratio_percent)]
-Cpu = Annotated[int, BeforeValidator(quantities.cpu_milli)]
-Memory = Annotated[int, BeforeValidator(quantities.memory_bytes)]
-CpuReserved = Annotated[Limit, BeforeValidator(quantities.cpu_reserved)]
-MemoryReserved = Annotated[Limit, BeforeValidator(quantities.memory_reserved)]
+Ratio = Annotated[int, written(quantities.ratio_percent)]
+Cpu = Annotated[int, written(quantities.cpu_milli)]
+Memory = Annotated[int, written(quantities.memory_bytes)]
+CpuReserved = Annotated[Limit, written(quantities.cpu_reserved)]
+MemoryReserved = Annotated[Limit, written(quantities.memory_reserved)]
 Rule = Annotated[OnlineRule, Field(strict=False)]
-Minute = Annotated[int, BeforeValidator(_minute)]
+Minute = Annotated[int, written(_minute)]
 NotEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -57,7 +57,7 @@ class Scheduled(Model):
 class Window(Model):
     """A part of some days. `from_` and `to` are minutes of the day; `days` are numbers, Monday is 0."""
 
-    days: Annotated[list[Annotated[int, BeforeValidator(_day)]], Field(min_length=1)] = Field(
+    days: Annotated[list[Annotated[int, written(_day)]], Field(min_length=1)] = Field(
         default_factory=lambda: list(range(len(DAYS)))
     )
     from_: Annotated[Minute, Field(alias="from")]
@@ -70,7 +70,7 @@ class ScheduleSettings(Model):
     """When what may be lent is different. `ramp` in seconds."""
 
     time_zone: Annotated[str, BeforeValidator(_time_zone)] = "UTC"
-    ramp: Annotated[float, BeforeValidator(within("0s", "4h"))] = 900.0
+    ramp: Annotated[float, written(within("0s", "4h"))] = 900.0
     windows: Annotated[list[Window], Field(min_length=1)]
 
 

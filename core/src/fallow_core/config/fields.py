@@ -10,7 +10,13 @@ from pydantic_core import PydanticCustomError
 from fallow_core.config.problems import KeyPath
 from fallow_core.model import quantities
 
-Percent = Annotated[int, BeforeValidator(quantities.percent)]
+
+def written(parse: Callable[[object], object]) -> BeforeValidator:
+    """A value that files have with its unit: as text, or as a number where none is needed."""
+    return BeforeValidator(parse, json_schema_input_type=str | int | float)
+
+
+Percent = Annotated[int, written(quantities.percent)]
 
 
 class Model(BaseModel):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from fallow_core.config.capacity_models import Capacity, NodeSettings, PoolSettings, double_node, pools_problem
-from fallow_core.config.fields import Model, Percent, mismatch, within
+from fallow_core.config.fields import Model, Percent, mismatch, within, written
 from fallow_core.config.problems import KeyPath
 from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model import quantities
@@ -77,6 +77,9 @@ class Metrics(Model):
     port: Annotated[int, Field(ge=1, le=65535)] = 9464
 
 
+MetricsOrOff = Metrics | Literal["off"]
+
+
 class NodeIdentity(Model):
     """Who this host is. `name` is the host's own by default; `addresses` are known besides those of the host."""
 
@@ -91,12 +94,12 @@ class Publishing(Model):
     mode: Annotated[PublishingMode, Field(strict=False)] = _PUBLISHING.mode
     sharing: Annotated[Sharing, Field(strict=False)] = _PUBLISHING.sharing
     band: Percent = _PUBLISHING.band_percent
-    growth_hold: Annotated[float, BeforeValidator(within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
-    interval: Annotated[float, BeforeValidator(within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
-    report_interval: Annotated[float, BeforeValidator(within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
-    degrade_after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds
-    withdraw_after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _PUBLISHING.withdraw_after_seconds
-    in_flight: Annotated[float, BeforeValidator(within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
+    growth_hold: Annotated[float, written(within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
+    interval: Annotated[float, written(within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
+    report_interval: Annotated[float, written(within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
+    degrade_after: Annotated[float, written(within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds
+    withdraw_after: Annotated[float, written(within("1s", "24h"))] = _PUBLISHING.withdraw_after_seconds
+    in_flight: Annotated[float, written(within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
 
     @model_validator(mode="after")
     def _withdrawn_after_degraded(self) -> "Publishing":
@@ -123,7 +126,9 @@ class CoreFile(Model):
     state_dir: FilePath = "/var/lib/fallow"
     control_socket: FilePath = "/run/fallow/control.sock"
     control_group: Annotated[str, Field(pattern=r"^[^\s:]+$")] | None = None
-    metrics: Annotated[Metrics | None, BeforeValidator(_off)] = Field(default_factory=Metrics)
+    metrics: Annotated[Metrics | None, BeforeValidator(_off, json_schema_input_type=MetricsOrOff)] = Field(
+        default_factory=Metrics
+    )
     host_root: FilePath = "/"
     node: NodeIdentity = Field(default_factory=NodeIdentity)
     capacity: Capacity = Field(default_factory=Capacity)
@@ -132,7 +137,7 @@ class CoreFile(Model):
     publishing: Publishing = Field(default_factory=Publishing)
     take_back: TakeBackSettings = Field(default_factory=TakeBackSettings)
     qos: Qos = Field(default_factory=Qos)
-    sample_interval: Annotated[float, BeforeValidator(within("100ms", "1m"))] = 1.0
+    sample_interval: Annotated[float, written(within("100ms", "1m"))] = 1.0
     on_exit: Annotated[ExitMode, Field(strict=False)] = ExitMode.FLOOR
     log: Log = Field(default_factory=Log)
 
@@ -166,8 +171,8 @@ class ClusterMetadata(Model):
 class Limits(Model):
     """The most that the cluster gets."""
 
-    cpu: Annotated[Limit, BeforeValidator(quantities.cpu_limit)] = Field(default_factory=Limit)
-    memory: Annotated[Limit, BeforeValidator(quantities.memory_limit)] = Field(default_factory=Limit)
+    cpu: Annotated[Limit, written(quantities.cpu_limit)] = Field(default_factory=Limit)
+    memory: Annotated[Limit, written(quantities.memory_limit)] = Field(default_factory=Limit)
 
 
 class ClusterFile(Model):

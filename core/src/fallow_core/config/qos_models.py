@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from fallow_core.config.fields import Model, Percent, mismatch, within
+from fallow_core.config.fields import Model, Percent, mismatch, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import PublishingMode
 from fallow_core.model.qos_policy import QosPolicy, StrategyMode
@@ -17,10 +17,10 @@ class TakeBackSettings(Model):
     """When the framework's own scheduler is told to end what is above an offer. All times in seconds."""
 
     mode: Annotated[PublishingMode, Field(strict=False)] = _TAKE_BACK.mode
-    after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _TAKE_BACK.after_seconds["memory"]
-    notice: Annotated[float, BeforeValidator(within(f"{LEAST_NOTICE_SECONDS}s", "1h"))] = _TAKE_BACK.notice_seconds
+    after: Annotated[float, written(within("1s", "24h"))] = _TAKE_BACK.after_seconds["memory"]
+    notice: Annotated[float, written(within(f"{LEAST_NOTICE_SECONDS}s", "1h"))] = _TAKE_BACK.notice_seconds
     blast_radius: Percent = _TAKE_BACK.blast_percent
-    blast_window: Annotated[float, BeforeValidator(within("1s", "24h"))] = _TAKE_BACK.blast_seconds
+    blast_window: Annotated[float, written(within("1s", "24h"))] = _TAKE_BACK.blast_seconds
 
 
 class _Strategy(Model):
@@ -43,7 +43,7 @@ class CpuSuppress(_Strategy):
 class CgroupReconcile(_Strategy):
     """Whether batch groups get the smallest weight, and tasks without a group one; `memory_limit` in their requests."""
 
-    memory_limit: Annotated[int | None, BeforeValidator(_ratio_or_off)] = None
+    memory_limit: Annotated[int | None, written(_ratio_or_off)] = None
 
 
 class Identity(_Strategy):
@@ -54,9 +54,9 @@ class MemoryReclaim(_Strategy):
     """When memory of batch is pushed out. `mark`: by default as far below that of `memoryEvict` as the defaults are."""
 
     mark: Percent = _QOS.memory_reclaim.mark_percent
-    step: Annotated[int, BeforeValidator(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
-    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.memory_reclaim.cool_down_seconds
-    window: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.memory_reclaim.window_seconds
+    step: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
+    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_reclaim.cool_down_seconds
+    window: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_reclaim.window_seconds
     critical_mark: Percent = _QOS.memory_reclaim.critical_percent
 
 
@@ -65,7 +65,7 @@ class MemoryEvict(_Strategy):
 
     mark: Percent = _QOS.memory_evict.mark_percent
     lower_mark: Percent = _QOS.memory_evict.lower_percent
-    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
+    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
 
     @model_validator(mode="after")
     def _lower_below_mark(self) -> "MemoryEvict":
@@ -80,29 +80,29 @@ class CpuEvict(_Strategy):
     """When tasks end because batch gets too little CPU."""
 
     satisfaction: Percent = _QOS.cpu_evict.satisfaction_percent
-    until: Annotated[int, BeforeValidator(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
+    until: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
     usage: Percent = _QOS.cpu_evict.usage_percent
-    window: Annotated[float, BeforeValidator(within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
+    window: Annotated[float, written(within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
     samples: Annotated[int, Field(ge=1, le=3600)] = _QOS.cpu_evict.samples
-    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.cpu_evict.cool_down_seconds
+    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.cpu_evict.cool_down_seconds
     slow_is_fine: bool = _QOS.cpu_evict.slow_is_fine
 
 
 class OverdraftEvict(_Strategy):
     """When tasks end because more memory is allocated than can be lent."""
 
-    after: Annotated[float, BeforeValidator(within("1s", "24h"))] = _QOS.overdraft_evict.after_seconds
-    cool_down: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.overdraft_evict.cool_down_seconds
+    after: Annotated[float, written(within("1s", "24h"))] = _QOS.overdraft_evict.after_seconds
+    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.overdraft_evict.cool_down_seconds
 
 
 class EndingSettings(Model):
     """How tasks are ended."""
 
-    grace: Annotated[float, BeforeValidator(within("0s", "1h"))] = _QOS.ending.grace_seconds
-    margin: Annotated[float, BeforeValidator(within("1s", "1h"))] = _QOS.ending.margin_seconds
-    back_off: Annotated[float, BeforeValidator(within("1s", "1h"))] = _QOS.ending.back_off_seconds
+    grace: Annotated[float, written(within("0s", "1h"))] = _QOS.ending.grace_seconds
+    margin: Annotated[float, written(within("1s", "1h"))] = _QOS.ending.margin_seconds
+    back_off: Annotated[float, written(within("1s", "1h"))] = _QOS.ending.back_off_seconds
     budget: Annotated[int, Field(ge=0, le=1000)] = _QOS.ending.budget
-    budget_window: Annotated[float, BeforeValidator(within("1s", "24h"))] = _QOS.ending.budget_seconds
+    budget_window: Annotated[float, written(within("1s", "24h"))] = _QOS.ending.budget_seconds
 
 
 class Qos(Model):

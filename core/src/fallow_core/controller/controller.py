@@ -41,8 +41,6 @@ FORGET_SECONDS = 600.0
 """A row that only the journal knows is forgotten when its cluster reports for so long without naming it."""
 EARLY_SECONDS = 0.05
 """Ticks are not exact: what is due so much later is sent now, and need not wait for another tick."""
-EARLY_SECONDS = 0.05
-"""Ticks are not exact: what is due so much later is sent now, and need not wait for another tick."""
 
 
 class Controller:
