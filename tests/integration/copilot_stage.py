@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -81,16 +81,16 @@ def wait_for(test: Any, seconds: float = 20.0) -> None:
         time.sleep(0.01)
 
 
-def build(loaded: LoadedPlugin, spec: Any) -> PluginInstance:
+def build(loaded: LoadedPlugin, spec: Any, wake: Callable[[], None] | None = None) -> PluginInstance:
     """An instance as core builds it, with both roles."""
     validated = loaded.plugin.config_model().model_validate(spec)
     config = ClusterConfig(name="batch", roles=frozenset(Role), spec=validated)
-    return PluginInstance(loaded, config, clock=time.monotonic)
+    return PluginInstance(loaded, config, clock=time.monotonic, wake=wake)
 
 
-def through(copilot: Copilot) -> PluginInstance:
+def through(copilot: Copilot, wake: Callable[[], None] | None = None) -> PluginInstance:
     """An instance that a copilot answers for."""
-    return build(discovery.load("copilot"), {"socket": str(copilot.socket)})
+    return build(discovery.load("copilot"), {"socket": str(copilot.socket)}, wake)
 
 
 def outcome(call: Call[_T] | None) -> Any:

@@ -1,7 +1,7 @@
 """From the values of the contract to messages.
 
 Fields are set one by one, because that is the fastest way to fill a message: a report has thousands of rows, a list of
-tasks is asked for every second. What is `None` is left out.
+tasks is asked for every second. What is `None`, or what a missing field means, is left out.
 """
 
 import logging
@@ -27,6 +27,7 @@ from fallow_hookspecs import (
     Resources,
     Task,
     TaskList,
+    TaskRole,
 )
 from fallow_hookspecs.copilot import enums
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
@@ -252,18 +253,23 @@ def _process(message: pb.Process, process: Process) -> None:
     message.start_ticks = process.start_ticks
 
 
-def _task(message: pb.Task, task: Task) -> None:
+def _task(message: pb.Task, task: Task) -> None:  # noqa: C901 - one field after the other
     message.id = task.id
     message.application_id = task.application_id
     message.framework_node = task.framework_node
     message.state = enums.TASK_STATE_NUMBERS[task.state]  # type: ignore[assignment] # a number is one
     message.requested_cpu_milli = task.requested.cpu_milli
     message.requested_memory_bytes = task.requested.memory_bytes
-    message.role = enums.TASK_ROLE_NUMBERS[task.role]  # type: ignore[assignment] # a number is one
-    message.priority = task.priority
-    message.opportunistic = task.opportunistic
-    message.kept_share = task.kept_share
-    message.may_be_ended = task.may_be_ended
+    if task.role is not TaskRole.WORKER:
+        message.role = enums.TASK_ROLE_NUMBERS[task.role]  # type: ignore[assignment] # a number is one
+    if task.priority:
+        message.priority = task.priority
+    if task.opportunistic:
+        message.opportunistic = task.opportunistic
+    if task.kept_share:
+        message.kept_share = task.kept_share
+    if not task.may_be_ended:
+        message.may_be_ended = False
     if task.age_seconds is not None:
         message.age_seconds = task.age_seconds
     if task.ending_age_seconds is not None:

@@ -1,0 +1,137 @@
+"""What a call of a plugin costs beyond the plugin's own time: in Fallow's process, and through the copilot.
+
+    tox -e bench -- contract [--rounds 300]
+
+Each number is the median of many calls of a plugin that answers at once, through core's host, from the start of the
+call to its outcome. The machine should have nothing else to do. Exit code 1 where a number is above what it must be.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.contract import values
+from tests.integration.copilot_stage import Copilot, build, lay_out, through
+
+from fallow_core.model.plugin import LoadedPlugin, PluginSource
+from fallow_core.plugins.instance import PluginInstance
+from fallow_core.plugins.lanes import Call, Failure
+
+SECONDS = 30.0
+IMPORT = """
+import sys, time
+before = open("/proc/self/statm").read().split()
+begun = time.perf_counter()
+import fallow_hookspecs
+seconds = time.perf_counter() - begun
+after = open("/proc/self/statm").read().split()
+print(seconds, (int(after[1]) - int(before[1])) * 4096)
+"""
+
+
+def main() -> int:
+    """Measure, print a line for each number, and say whether all are as they must be."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=300)
+    rounds = parser.parse_args().rounds
+    print(f"load of this machine: {os.getloadavg()[0]:.1f} with {os.cpu_count()} CPUs")
+    good = True
+    with _instances() as instances:
+        for where, instance, asked in instances:
+            good &= _show(f"{where}: 100 tasks listed", _median(asked.list_tasks(instance), rounds), asked.most_tasks)
+            good &= _show(f"{where}: 100 tasks ended", _median(asked.kill(instance), rounds), asked.most_tasks)
+            good &= _show(
+                f"{where}: report of 5,000 nodes",
+                _median(asked.report(instance), max(10, rounds // 10)),
+                asked.most_report,
+            )
+    seconds, grown = _imported()
+    good &= _show("import fallow_hookspecs", seconds, 0.060)
+    good &= _show("memory of fallow_hookspecs, MiB", grown / 2**20, 12.0, unit=1.0)
+    return 0 if good else 1
+
+
+class _Asked:
+    """The calls, and the most that they may take in seconds."""
+
+    def __init__(self, finished: threading.Event, most_tasks: float, most_report: float) -> None:
+        self.most_tasks, self.most_report = most_tasks, most_report
+        self._finished = finished
+        self._nodes, self._order = values.nodes(), values.kill_order()
+
+    def list_tasks(self, instance: PluginInstance) -> Callable[[], None]:
+        return lambda: self._wait(instance.start_list_tasks(values.NODE, SECONDS))
+
+    def kill(self, instance: PluginInstance) -> Callable[[], None]:
+        return lambda: self._wait(instance.start_kill_tasks(values.NODE, self._order, SECONDS))
+
+    def report(self, instance: PluginInstance) -> Callable[[], None]:
+        return lambda: self._wait(instance.start_report(self._nodes, SECONDS))
+
+    def _wait(self, call: Call[Any] | None) -> None:
+        assert call is not None
+        while not call.done:  # as the loop does: it sleeps until a lane wakes it
+            self._finished.wait(SECONDS)
+            self._finished.clear()
+        if isinstance(call.outcome, Failure):
+            raise TypeError(call.outcome.reason)
+
+
+@contextmanager
+def _instances() -> Iterator[list[tuple[str, PluginInstance, _Asked]]]:
+    finished = threading.Event()
+    source = PluginSource(name="bench", distribution="tests", version="1", target="values:PLUGIN")
+    here = build(LoadedPlugin(plugin=values.PLUGIN, source=source), {}, wake=finished.set)
+    with tempfile.TemporaryDirectory(prefix="contract-") as folder:
+        site = lay_out(Path(folder) / "site", "bench", "tests.benchmarks.contract.values:PLUGIN")
+        copilot = Copilot(Path(folder), "bench", {}, path=(site,))
+        copilot.start()
+        there = through(copilot, wake=finished.set)
+        try:
+            yield [
+                ("in this process", here, _Asked(finished, 100e-6, 100e-6)),
+                ("through the copilot", there, _Asked(finished, 1e-3, 50e-3)),
+            ]
+        finally:
+            there.close(1.0)
+            copilot.terminate()
+
+
+def _median(call: Callable[[], None], rounds: int) -> float:
+    for _ in range(max(3, rounds // 10)):
+        call()
+    taken = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken)
+
+
+def _imported() -> tuple[float, float]:
+    """Seconds and bytes of the import, each the median of some fresh processes."""
+    runs = []
+    for _ in range(9):
+        output = subprocess.run([sys.executable, "-I", "-c", IMPORT], capture_output=True, text=True, check=True).stdout
+        runs.append([float(word) for word in output.split()])
+    return statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
+
+
+def _show(what: str, found: float, most: float, unit: float = 1e-3) -> bool:
+    words = "MiB" if unit == 1.0 else "ms"
+    verdict = "" if found <= most else "   TOO MUCH"
+    print(f"{what:45} {found / unit:9.3f} {words}, at most {most / unit:g}{verdict}", flush=True)
+    return found <= most
+
+
+if __name__ == "__main__":
+    sys.exit(main())
