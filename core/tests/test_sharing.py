@@ -278,7 +278,7 @@ def test_a_row_grows_only_out_of_what_nobody_may_believe_it_has() -> None:
 
 def test_two_rows_do_not_grow_into_the_same_capacity() -> None:
     assert grown(14, [10, 10], [4, 4], [4, 4], [1, 1]) == [7, 7]
-    assert grown(14, [14, 6], [4, 4], [4, 4], [1, 1]) == [9, 5]
+    assert grown(14, [14, 6], [4, 4], [4, 4], [1, 1]) == [8, 6]
 
 
 def test_whole_units_of_growth_are_not_lost_to_rounding() -> None:

@@ -11,6 +11,7 @@ Where the node has NUMA zones the same is computed for each, with its part of wh
 node lends no more than its zones together.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -123,6 +124,8 @@ def _zones(usage: Usage, policy: ResourcePolicy, counted: Sequence[Counted], res
         used = zone.used - zone.batch_used - sum(used for used, _ in parts)
         online = sum(online for _, online in parts)
         zones.append(
-            _lends(zone.capacity, used, -(-reserved * zone.capacity // max(total, 1)), online, policy, zone.name)
+            _lends(
+                zone.capacity, used, math.ceil(reserved * (zone.capacity / max(total, 1))), online, policy, zone.name
+            )
         )
     return tuple(zones)

@@ -3,8 +3,8 @@
 Exclusive, so that no capacity is promised twice:
 
     fair    = weighted max-min of batch over demand, within limits, not below floors
-    target  = max-min of batch over demand with each allocation as lower bound; what then is left is spread by weight,
-              so that idle capacity is at hand for whoever asks first
+    target  = max-min of batch over demand with each allocation as lower bound; where all that is wanted fits, the rest
+              is spread by weight, so that idle capacity is at hand for whoever asks first
 
 Shared: target = allocated + all that is free, for each account, within its limit.
 
@@ -70,18 +70,17 @@ def fair_shares(batch: int, claims: Sequence[Claim]) -> list[int]:
 
 def shares(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
     """The share of each account, in the order of the claims."""
-    units = [c.unit for c in claims]
     fair = fair_shares(batch, claims)
     if sum(c.allocated for c in claims) > batch:
         return _fallen(batch, claims, fair)
-    wanted = level(batch, [Bounds(weight=c.weight, lower=max(c.allocated, c.floor), upper=c.most) for c in claims])
-    targets = whole_units(batch, wanted, units)
+    bounds = [Bounds(weight=c.weight, lower=max(c.allocated, c.floor), upper=c.most) for c in claims]
+    most = [max(b.lower, b.upper) for b in bounds if b.upper is not None]
+    if len(most) == len(bounds) and sum(most) <= batch:
+        bounds = [Bounds(weight=c.weight, lower=m, upper=c.limit) for c, m in zip(claims, most, strict=True)]
+    targets = whole_units(batch, level(batch, bounds), [c.unit for c in claims])
     if any(f - t >= c.unit for c, f, t in zip(claims, fair, targets, strict=True)):
         return [_drained(c, f, t, drain_step) for c, f, t in zip(claims, fair, targets, strict=True)]
-    spread = level(
-        batch, [Bounds(weight=c.weight, lower=w, upper=c.limit) for c, w in zip(claims, wanted, strict=True)]
-    )
-    return [Share(fair=f, target=t) for f, t in zip(fair, whole_units(batch, spread, units), strict=True)]
+    return [Share(fair=f, target=t) for f, t in zip(fair, targets, strict=True)]
 
 
 def promised_to_all(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
@@ -142,9 +141,10 @@ def whole_units(total: int, amounts: Sequence[int], units: Sequence[int]) -> lis
     rounded = [amount // unit * unit for amount, unit in zip(amounts, units, strict=True)]
     left = total - sum(rounded)
     for i in sorted(range(len(amounts)), key=lambda i: (rounded[i] - amounts[i]) / units[i]):
-        if rounded[i] < amounts[i] and units[i] <= left:
-            rounded[i] += units[i]
-            left -= units[i]
+        left -= units[i]
+        if rounded[i] == amounts[i] or left < 0:
+            break
+        rounded[i] += units[i]
     return rounded
 
 
@@ -162,9 +162,9 @@ def grown(
     if free < 0:
         return [min(want, new) for want, new in zip(wanted, newest, strict=True)]
     growth = [max(want - keep, 0) for want, keep in zip(wanted, kept, strict=True)]
-    allowed = level(free, [Bounds(weight=max(more, 1), lower=0, upper=more) for more in growth])
+    allowed = level(free, [Bounds(weight=1, lower=0, upper=more) for more in growth])
     whole = whole_units(free, allowed, units)
-    return [want - more + less for want, more, less in zip(wanted, growth, whole, strict=True)]
+    return [want - more + min(more, less) for want, more, less in zip(wanted, growth, whole, strict=True)]
 
 
 def beyond_band(newest: int, wanted: int, band_percent: int) -> bool:

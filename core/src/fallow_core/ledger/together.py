@@ -10,13 +10,15 @@ That leaves more to others, who may then run out of something else: it is comput
 fair shares with the demands of the time before.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 from fallow_core.ledger.sharing import Claim, fair_shares
 
 ROUNDS = 3
+ROUNDED_OFF = 2.0**-20
+"""So much may a float be above the whole number that it stands for: parts are floats, amounts stay integers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +60,12 @@ def _cut_enough(need: Need, claim: Claim, fair: int) -> bool:
     return claim.demand is not None and claim.demand != need.claim.demand and fair >= claim.demand
 
 
-def _part(need: Need, fair: int) -> Fraction | None:
+def _part(need: Need, fair: int) -> float | None:
     """The part of what it would start next for which its fair share suffices; `None` where it needs nothing."""
-    return Fraction(max(fair - need.claim.allocated, 0), need.next_up) if need.next_up else None
+    return max(fair - need.claim.allocated, 0) / float(need.next_up) if need.next_up else None
 
 
-def _usable(needs: Sequence[Need], parts: Sequence[Fraction | None]) -> tuple[list[int | None], int | None]:
+def _usable(needs: Sequence[Need], parts: Sequence[float | None]) -> tuple[list[int | None], int | None]:
     """The demands of one account, and the resource that cut them; one that suffices for as little is not cut."""
     wanted = [need.claim.demand for need in needs]
     known = [part for part in parts if part is not None]
@@ -77,8 +79,8 @@ def _usable(needs: Sequence[Need], parts: Sequence[Fraction | None]) -> tuple[li
     return demands, parts.index(least) if demands != wanted else None
 
 
-def _cut(need: Need, part: Fraction) -> int:
-    return need.claim.allocated + -(-need.next_up * part.numerator // part.denominator) + need.spare
+def _cut(need: Need, part: float) -> int:
+    return need.claim.allocated + math.ceil(float(need.next_up) * part - ROUNDED_OFF) + need.spare
 
 
 def _lesser(demand: int | None, usable: int) -> int:

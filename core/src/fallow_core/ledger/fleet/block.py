@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from fallow_core.ledger.entries import NodeInputs, NodeLedger
-from fallow_core.ledger.fleet.columns import NodeColumns, RowColumns, bytes_of
+from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns, bytes_of
 from fallow_core.ledger.fleet.due import Selected, selected
 from fallow_core.ledger.fleet.holds import Holds
-from fallow_core.ledger.fleet.sizes import Sizes, sizes
+from fallow_core.ledger.fleet.sizes import GUESSES, Sizes, sizes
 from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms
 from fallow_core.ledger.fleet.ticks import Ticks
 from fallow_core.ledger.fleet.writing import write_node, write_rows
@@ -27,12 +29,13 @@ class Block:
         self.rows = RowColumns.empty(slots, nodes)
         self.keys: list[tuple[RowKey, ...]] = [()] * nodes
         self.holds = Holds(slots, nodes, ticks)
+        self._guesses = np.zeros((GUESSES, RESOURCES, nodes))
         self._node_terms, self._account_terms = node_terms, account_terms
 
     @property
     def nbytes(self) -> int:
         """How much memory the arrays take."""
-        return bytes_of(self.nodes) + bytes_of(self.rows) + self.holds.nbytes
+        return bytes_of(self.nodes) + bytes_of(self.rows) + self.holds.nbytes + self._guesses.nbytes
 
     def write(self, at: int, inputs: NodeInputs, hold_seconds: float) -> None:
         """Take in all that is known of a node."""
@@ -50,7 +53,8 @@ class Block:
 
     def sizes(self, publishing: PublishingPolicy, now: float) -> Sizes:
         """Compute the ledgers of all nodes."""
-        return sizes(self.nodes, self.rows, self._node_terms, self._account_terms.table, publishing, now)
+        terms = self._node_terms, self._account_terms.table
+        return sizes(self.nodes, self.rows, *terms, self._guesses, publishing, now)
 
     def selected(
         self, found: Sizes, policy: PublishingPolicy, now: float, offer_lasts_seconds: Mapping[str, int | None]

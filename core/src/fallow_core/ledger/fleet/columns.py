@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import AnyArray, Bools, Floats, Ints
+from fallow_core.ledger.fleet.arrays import AnyArray, Bools, Floats
 
 RESOURCES = 2
 ABSENT = 0
@@ -32,21 +32,21 @@ class NodeColumns:
     watched_since: Floats
     workloads_at: Floats
     measured_at: Floats
-    capacity: Ints
-    outside: Ints
-    kept: Ints
-    online: Ints
+    capacity: Floats
+    outside: Floats
+    kept: Floats
+    online: Floats
     zones: AnyArray
-    zone_capacity: Ints
-    zone_outside: Ints
-    zone_online: Ints
+    zone_capacity: Floats
+    zone_outside: Floats
+    zone_online: Floats
 
     @classmethod
     def empty(cls, nodes: int) -> Self:
         """Nodes that were never measured."""
         none = np.full((RESOURCES, nodes), np.nan)
-        zero = np.zeros((RESOURCES, nodes), np.int64)
-        no_zones = np.zeros((0, RESOURCES, nodes), np.int64)
+        zero = np.zeros((RESOURCES, nodes))
+        no_zones = np.zeros((0, RESOURCES, nodes))
         return cls(
             terms=np.zeros(nodes, np.int32),
             daemons=np.zeros(nodes, np.int32),
@@ -68,8 +68,8 @@ class NodeColumns:
     def with_zones(self, count: int) -> None:
         """Make room for so many zones a node."""
         for name in ("zone_capacity", "zone_outside", "zone_online"):
-            old: Ints = getattr(self, name)
-            more = np.zeros((count - len(old), *old.shape[1:]), np.int64)
+            old: Floats = getattr(self, name)
+            more = np.zeros((count - len(old), *old.shape[1:]))
             setattr(self, name, np.concatenate([old, more]))
 
 
@@ -77,8 +77,9 @@ class NodeColumns:
 class RowColumns:
     """What is known of the rows. `terms`: what rows have in common, by `AccountTerms`.
 
-    `in_force` is 0 where it is not known (`known`). `newest`, `belief`: as in `RowEntry`. `refreshed_at` and
-    `refused_at`: NaN where never. `astray`: the newest size is to be sent again, and is not the one in force.
+    `in_force` is 0 where it is not known (`known`). `newest`, `belief`: as in `RowEntry`. `maximum`: the largest size
+    that the framework can use, in whole units. `refreshed_at` and `refused_at`: NaN where never. `astray`: the newest
+    size is to be sent again, and is not the one in force.
     """
 
     terms: AnyArray
@@ -88,17 +89,18 @@ class RowColumns:
     measured_at: Floats
     refreshed_at: Floats
     refused_at: Floats
-    allocated: Ints
-    in_force: Ints
-    newest: Ints
-    belief: Ints
-    floor: Ints
+    allocated: Floats
+    in_force: Floats
+    newest: Floats
+    belief: Floats
+    floor: Floats
+    maximum: Floats
 
     @classmethod
     def empty(cls, slots: int, nodes: int) -> Self:
         """Slots without rows."""
         one, two = (slots, nodes), (slots, RESOURCES, nodes)
-        amounts = {field.name: np.zeros(two, np.int64) for field in fields(cls) if field.name not in _ONE_A_ROW}
+        amounts = {field.name: np.zeros(two) for field in fields(cls) if field.name not in _ONE_A_ROW}
         return cls(
             terms=np.full(one, ABSENT, np.int32),
             running=np.zeros(one, np.bool_),

@@ -153,7 +153,7 @@ class Fleet:
             [np.zeros(0, np.int64), *(s.nodes + first for s, first in zip(of_blocks, firsts, strict=True))]
         )
         slots = np.concatenate([np.zeros(0, np.int64), *(s.slots for s in of_blocks)])
-        sizes = np.concatenate([np.zeros((0, 2), np.int64), *(s.sizes for s in of_blocks)])
+        sizes = np.concatenate([np.zeros((0, 2)), *(s.sizes for s in of_blocks)]).astype(np.int64)
         why = np.concatenate([np.zeros((0, 2), np.int8), *(s.why for s in of_blocks)])
         order = np.lexsort((slots, nodes, -sizes[:, 0], -sizes[:, 1]))
         return FleetDue(nodes[order], slots[order], sizes[order], why[order], others)

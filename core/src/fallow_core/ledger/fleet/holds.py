@@ -16,7 +16,7 @@ class Holds:
     def __init__(self, slots: int, nodes: int, ticks: Ticks) -> None:
         self._shape = (slots, RESOURCES, nodes)
         self._since: Floats = np.full(self._shape, np.nan)
-        self._newest: Ints = np.zeros(self._shape, np.int64)
+        self._newest: Floats = np.zeros(self._shape)
         self._ticks = ticks
         self._histories = [History(slots * nodes, ticks, dtype) for dtype in (np.int32, np.int64)]
         self._horizon = -np.inf

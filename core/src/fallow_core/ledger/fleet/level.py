@@ -1,104 +1,105 @@
-"""`ledger.level` and `whole_units` for many at once: shares on the first axis, problems on the second."""
+"""`ledger.level` and `whole_units` for many at once: shares on the first axis, problems on the others."""
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import Bools, Ints, in_units, quotient
+from fallow_core.ledger.fleet.arrays import AnyArray, Bools, Floats
 
 
-def levels(total: Ints, weight: Ints, lower: Ints, upper: Ints) -> Ints:
+def levels(total: Floats, weight: Floats, lower: Floats, upper: Floats, guess: AnyArray) -> Floats:
     """The shares of each problem, rounded down. A share that is not there has weight and bounds 0.
 
-    Problems where all lower or all upper bounds hold are done at once. In the others shares that break a bound are
-    fixed at it, those on the side that breaks the bounds more first; what then is left per weight is the level.
+    `guess` is a level that may be right, such as that of a moment ago; it is brought up to date. All that counts of it
+    is which shares it puts at a bound: the level of the others follows from that, and is right if all shares together
+    are the total. The few problems where they are not are solved.
     """
     most = np.minimum(upper, total)
     np.maximum(most, lower, out=most)
-    fits = most.sum(0) <= total
-    full = lower.sum(0) >= total
-    if full.any():
-        np.copyto(most, lower, where=full & ~fits)
-    rest = np.flatnonzero(~(fits | full))
-    if rest.size == total.size:
-        return _solved(total, weight, lower, most)
-    if rest.size:
-        most[:, rest] = _solved(total.take(rest), weight.take(rest, 1), lower.take(rest, 1), most.take(rest, 1))
-    return most
+    goal = np.minimum(most.sum(0), total)
+    np.maximum(goal, lower.sum(0), out=goal)
+    share = weight * guess
+    shares = np.maximum(share, lower)
+    np.minimum(shares, most, out=shares)
+    free = shares == share
+    of_free = weight * free
+    weights = of_free.sum(0)
+    shares -= shares * free
+    left = goal - shares.sum(0)
+    bound = weights == 0  # the guess itself is the level, if it is right
+    left *= ~bound
+    left += guess * bound
+    weights += bound
+    within = _within(left, weights, weight, lower, most)
+    wrong = np.flatnonzero(within.sum(0) != goal * weights)
+    guess[...] = left / weights
+    within /= weights
+    np.floor(within, out=within)
+    if wrong.size:
+        _solve(wrong, goal, weight, lower, most, within, guess)
+    return within
 
 
-def _solved(total: Ints, weight: Ints, lower: Ints, upper: Ints) -> Ints:
-    """The same where bounds of both sides leave room.
+def _within(left: Floats, weights: Floats, weight: Floats, lower: Floats, upper: Floats) -> Floats:
+    """The shares × `weights` at the level `left` / `weights`."""
+    within = weight * left
+    np.maximum(within, lower * weights, out=within)
+    np.minimum(within, upper * weights, out=within)
+    return within
 
-    Amounts are taken × the sum of the weights. `left` is what is not fixed yet, `free` the weights of the others.
+
+def picked(values: Floats, like: Floats, some: AnyArray) -> Floats:
+    """Some problems of an array that may lack the axes that are all the same in it."""
+    return np.broadcast_to(values, like.shape).reshape(len(like), -1).take(some, 1)
+
+
+def _solve(
+    some: AnyArray, goal: Floats, weight: Floats, lower: Floats, upper: Floats, shares: Floats, guess: AnyArray
+) -> None:
+    """Solve some of the problems, as `ledger.level` does: shares that break a bound are fixed at it, those on the side
+    that breaks the bounds more first, until none is broken. That is done after as many rounds as there are shares.
     """
-    free, low, high, left = weight, lower, upper, total
-    at, levels_, weights = np.arange(total.size), total.copy(), np.ones_like(total)
-    while True:
-        sum_ = free.sum(0)
+    weight, low, high = (picked(a, shares, some) for a in (weight, lower, upper))
+    left, free, found = goal.reshape(-1).take(some), weight, np.zeros_like(weight)
+    for _ in range(len(weight)):
+        weights = free.sum(0)
         wanted = left * free
-        broken = low * sum_
-        np.maximum(broken, wanted, out=broken)
-        np.minimum(broken, high * sum_, out=broken)
-        broken -= wanted
-        excess = broken.sum(0)
-        levels_[at], weights[at] = left, sum_
-        open_ = np.flatnonzero(excess)
-        if not open_.size:
-            break
-        if open_.size < 0.7 * excess.size:
-            at, left, excess = at.take(open_), left.take(open_), excess.take(open_)
-            free, low, high, broken = (a.take(open_, 1) for a in (free, low, high, broken))
-        broken *= np.sign(excess)
-        keep = (broken <= 0).astype(np.int64)
-        bound = np.where(excess > 0, low, high)
-        bound *= 1 - keep
-        left = left - bound.sum(0)
+        within = _within(left, weights, free, low, high)
+        broken = within - wanted
+        broken *= broken.sum(0)
+        fixed: Bools = broken > 0
+        within *= fixed
+        within /= np.maximum(weights, 1)
+        found += within
+        left = left - within.sum(0)
+        keep = ~fixed
         free, low, high = free * keep, low * keep, high * keep
-    found = _rounded(levels_ * weight, weights)
-    np.maximum(found, lower, out=found)
-    np.minimum(found, upper, out=found)
-    return found
+    weights = np.maximum(free.sum(0), 1)
+    within = np.floor(left * free / weights)
+    np.maximum(within, low, out=within)
+    np.minimum(within, high, out=within)
+    found += within
+    shares.reshape(len(shares), -1)[:, some] = found
+    lowest = picked(lower, shares, some)
+    guess.reshape(-1)[some] = ((found > lowest) * found / np.maximum(weight, 1)).max(0)
 
 
-def _rounded(a: Ints, b: Ints) -> Ints:
-    """a / b rounded down: for a from 2⁵³ the float may be off by one."""
-    found = quotient(a, b)
-    if a.size and a.max() >= 1 << 53:
-        left = a - found * b
-        found += left >> 63
-        found -= (b - 1 - left) >> 63
-    return found
-
-
-def whole_units(total: Ints, amounts: Ints, units: Ints) -> Ints:
+def whole_units(total: Floats, amounts: Floats, units: Floats) -> Floats:
     """Amounts rounded down to their units; as long as the total has room, those with the largest fractions are rounded
     up instead, ties in order.
     """
-    rounded = in_units(amounts, units)
+    rounded = amounts / units
+    np.floor(rounded, out=rounded)
+    rounded *= units
     parts = amounts - rounded
+    added = units * (parts > 0)
+    parts /= units
     left = total - rounded.sum(0)
-    rest = np.flatnonzero(((parts > 0) & (units <= left)).any(0))
-    if rest.size:
-        rounded[:, rest] += _rounded_up(left.take(rest), parts.take(rest, 1), units.take(rest, 1))
+    room = [added[i].copy() for i in range(len(added))]
+    for i in range(len(added)):
+        for j in range(i):
+            earlier = parts[j] >= parts[i]
+            room[i] += added[j] * earlier
+            room[j] += added[i] * ~earlier
+    for i, needed in enumerate(room):
+        added[i] *= needed <= left
+    rounded += added
     return rounded
-
-
-def _rounded_up(left: Ints, parts: Ints, units: Ints) -> Ints:
-    """What is added to each amount: its unit or nothing. The largest fractions come first."""
-    fractions = parts.astype(np.float64) / units.astype(np.float64)
-    count = len(fractions)
-    before = [
-        sum(
-            ((fractions[j] >= fractions[i]) if j < i else (fractions[j] > fractions[i])).view(np.int8)
-            for j in range(count)
-            if j != i
-        )
-        for i in range(count)
-    ]
-    more = np.zeros_like(parts)
-    for turn in range(count):
-        for i in range(count):
-            fits: Bools = (before[i] == turn) & (parts[i] > 0) & (units[i] <= left)
-            added = units[i] * fits
-            more[i] += added
-            left = left - added
-    return more

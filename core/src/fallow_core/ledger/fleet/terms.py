@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, AnyArray, Ints
+from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, AnyArray, Floats
 from fallow_core.ledger.rows import ZERO
 from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, NodePolicy, SwitchState
@@ -16,12 +16,11 @@ ALL, NO_GROWTH, NOTHING = 0, 1, 2
 
 
 class AccountTerm(NamedTuple):
-    """What rows have in common: their cluster, its policy on the node, their unit and the largest size they can use."""
+    """What rows have in common: their cluster, its policy on the node, and their unit."""
 
     cluster: str
     policy: AccountPolicy
     unit: Resources
-    maximum: Resources | None
 
 
 class Work(NamedTuple):
@@ -37,7 +36,7 @@ class NodeTerms:
     def __init__(self) -> None:
         self._numbers: dict[NodePolicy, int] = {}
         self._policies: list[NodePolicy] = []
-        self._table: dict[str, Ints] | None = None
+        self._table: dict[str, Floats] | None = None
 
     def number(self, policy: NodePolicy) -> int:
         """The number of a policy."""
@@ -48,7 +47,7 @@ class NodeTerms:
         return self._numbers[policy]
 
     @property
-    def table(self) -> dict[str, Ints]:
+    def table(self) -> dict[str, Floats]:
         """The fields of all policies."""
         if self._table is None:
             names = (
@@ -60,7 +59,7 @@ class NodeTerms:
                 "overcommit_percent",
             )
             self._table = {
-                field: np.array([[getattr(p.of(r), field) for p in self._policies] for r in RESOURCE_NAMES], np.int64)
+                field: np.array([[getattr(p.of(r), field) for p in self._policies] for r in RESOURCE_NAMES], float)
                 for field in names
             }
         return self._table
@@ -70,7 +69,7 @@ class AccountTerms:
     """The account terms in use; number 0 is that of slots without a row, which want nothing and get nothing."""
 
     def __init__(self) -> None:
-        nobody = AccountTerm("", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Resources(1, 1), None)
+        nobody = AccountTerm("", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Resources(1, 1))
         self._numbers = {nobody: 0}
         self._work: dict[str, Work] = {"": Work(Pending(total=ZERO), TaskShape())}
         self._table: AccountTable | None = None
@@ -97,9 +96,9 @@ class AccountTerms:
 
 
 class AccountTable:
-    """Account terms as arrays, by number, and by resource where there are two. `NONE`: no limit; −1: not known.
+    """Account terms as arrays, by number, and by resource where there are two. `NONE`: no bound.
 
-    `switch`: `ALL`, `NO_GROWTH` or `NOTHING`. `mib_per_core`: −1 where that is no bound.
+    `switch`: `ALL`, `NO_GROWTH` or `NOTHING`. `unknown`: 1 where what is pending is not known.
     """
 
     def __init__(self, terms: list[AccountTerm], of_clusters: Mapping[str, Work]) -> None:
@@ -107,17 +106,16 @@ class AccountTable:
         self.weight = _by_resource(terms, lambda term, _: term.policy.weight)
         self.switch = np.array([_switch(term.policy.switch) for term in terms], np.int8)
         self.unit = _by_resource(terms, lambda term, r: term.unit.amount(r))
-        self.maximum = _by_resource(terms, _maximum)
-        self.limit_percent = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).percent, -1))
-        self.limit_amount = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).amount, NONE))
-        self.limit_amount[self.limit_percent >= 0] = NONE
+        self.limit_percent = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).percent))
+        self.limit_amount = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).amount))
+        self.limit_amount[self.limit_percent < NONE] = NONE
         work = [of_clusters.get(cluster, Work(None, TaskShape())) for cluster in self.clusters]
         totals = [None if of.pending is None else of.pending.total for of in work]
         largest = [of.shape.largest if of.pending is None else of.pending.largest for of in work]
-        self.pending = np.array([[_waits(size, r, -1) for size in totals] for r in RESOURCE_NAMES], np.int64)
-        self.largest = np.array([[_waits(size, r, 0) for size in largest] for r in RESOURCE_NAMES], np.int64)
-        bounds = [-1 if of.shape.honours_cpu else _or(of.shape.mib_per_core, -1) for of in work]
-        self.mib_per_core = np.array(bounds, np.int64)
+        self.pending = np.array([[_waits(size, r) for size in totals] for r in RESOURCE_NAMES])
+        self.unknown = np.array([[float(size is None) for size in totals] for r in RESOURCE_NAMES])
+        self.largest = np.array([[_waits(size, r) for size in largest] for r in RESOURCE_NAMES])
+        self.mib_per_core = np.array([NONE if of.shape.honours_cpu else _or(of.shape.mib_per_core) for of in work])
 
     def lasts_seconds(self, of_clusters: Mapping[str, int | None]) -> AnyArray:
         """For how long offers last, by number; NaN where for ever."""
@@ -131,22 +129,14 @@ def _switch(switch: SwitchState) -> int:
     return NOTHING if switch in (SwitchState.DRAIN, SwitchState.STOP) else NO_GROWTH
 
 
-def _by_resource(terms: list[AccountTerm], amount: Callable[[AccountTerm, ResourceName], int]) -> Ints:
-    return np.array([[amount(term, name) for term in terms] for name in RESOURCE_NAMES], np.int64)
+def _by_resource(terms: list[AccountTerm], amount: Callable[[AccountTerm, ResourceName], float]) -> Floats:
+    return np.array([[amount(term, name) for term in terms] for name in RESOURCE_NAMES], float)
 
 
-def _maximum(term: AccountTerm, resource: ResourceName) -> int:
-    """The largest size that rows can use, in whole units; nothing for slots without a row."""
-    if not term.cluster:
-        return 0
-    unit = term.unit.amount(resource)
-    return NONE if term.maximum is None else term.maximum.amount(resource) // unit * unit
-
-
-def _waits(size: Resources | None, resource: ResourceName, otherwise: int) -> int:
+def _waits(size: Resources | None, resource: ResourceName) -> float:
     """An amount that waits somewhere in a cluster, cut to what fits the arithmetic: more than any cluster has."""
-    return otherwise if size is None else min(size.amount(resource), LARGEST_PENDING)
+    return 0.0 if size is None else float(min(size.amount(resource), LARGEST_PENDING))
 
 
-def _or(value: int | None, otherwise: int) -> int:
-    return otherwise if value is None else value
+def _or(value: int | None) -> float:
+    return NONE if value is None else float(value)

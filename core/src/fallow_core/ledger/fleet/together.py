@@ -4,99 +4,59 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import NONE, Bools, Ints, product_quotient, product_sign
+from fallow_core.ledger.fleet.arrays import NONE, AnyArray, Floats
 from fallow_core.ledger.fleet.level import levels
-from fallow_core.ledger.together import ROUNDS
+from fallow_core.ledger.together import ROUNDED_OFF, ROUNDS
 
-MANY = 0.7
-"""From this share on it is quicker to compute all than to pick out those that are not done."""
+FAR = 2.0**100
+"""A part that is more than any."""
 
 
 @dataclass(slots=True)
 class Claims:
-    """What accounts bring to the sharing, by slot, resource and node, and `batch` by resource and node; see `Need`."""
+    """What accounts bring to the sharing, by slot, resource and node, and `batch` by resource and node; see `Need`.
 
-    batch: Ints
-    weight: Ints
-    allocated: Ints
-    wants: Ints
-    limit: Ints
-    floor: Ints
-    unit: Ints
-    next_up: Ints
-    spare: Ints
-
-    def of(self, nodes: Ints) -> "Claims":
-        """Those of some nodes."""
-        return Claims(*(getattr(self, name).take(nodes, -1) for name in self.__slots__))
-
-    def fair(self, demand: Ints) -> Ints:
-        """The weighted max-min of batch over demand."""
-        shape = demand.shape
-        flat = (a.reshape(shape[0], -1) for a in (self.weight, self.floor, np.minimum(demand, self.limit)))
-        return levels(self.batch.reshape(-1), *flat).reshape(shape)
-
-    def fair_again(self, demand: Ints, fair: Ints, problems: Ints) -> None:
-        """The same for some resources and nodes, by number, in place."""
-        slots = len(demand)
-        weight, floor, limit, some = (
-            a.reshape(slots, -1).take(problems, 1) for a in (self.weight, self.floor, self.limit, demand)
-        )
-        found = levels(self.batch.reshape(-1).take(problems), weight, floor, np.minimum(some, limit))
-        fair.reshape(slots, -1)[:, problems] = found
-
-
-def cut(claims: Claims) -> tuple[Ints, Ints]:
-    """The demands, cut to what accounts can use, and the fair shares with them.
-    A node is done when no demand changed that is, or was, a bound of a fair share: the next round would be the same.
+    What all nodes have in common may lack the last axis.
     """
-    demand, fair = claims.wants, claims.fair(claims.wants)
-    nodes, of, some_demand, some_fair = np.arange(demand.shape[-1]), claims, demand, fair
-    for _ in range(ROUNDS):
-        usable = _usable(of, some_demand, some_fair)
-        again = ((usable != some_demand) & (np.minimum(usable, some_demand) <= some_fair)).any(0)
-        if of is claims:
-            demand = usable
-        else:
-            demand[..., nodes] = usable
-        changed = np.flatnonzero(again.any(0))
-        if not changed.size:
-            break
-        some_demand = usable
-        if changed.size < MANY * again.shape[-1]:
-            nodes, of, again = nodes.take(changed), of.of(changed), again.take(changed, -1)
-            some_demand, some_fair = usable.take(changed, -1), some_fair.take(changed, -1)
-        of.fair_again(some_demand, some_fair, np.flatnonzero(again))
-        if of is not claims:
-            fair[..., nodes] = some_fair
+
+    batch: Floats
+    weight: Floats
+    allocated: Floats
+    wants: Floats
+    limit: Floats
+    floor: Floats
+    unit: Floats
+    next_up: Floats
+    spare: Floats
+
+
+def cut(claims: Claims, guesses: AnyArray) -> tuple[Floats, Floats]:
+    """The demands, cut to what accounts can use, and the fair shares with them."""
+    demand, fair = claims.wants, _fair(claims, claims.wants, guesses[0])
+    divisor = np.maximum(claims.next_up, 1)
+    nothing = FAR * (claims.next_up == 0)
+    most = claims.allocated + claims.spare
+    for guess in guesses[1 : ROUNDS + 1]:
+        part = fair - claims.allocated
+        np.maximum(part, 0, out=part)
+        part /= divisor
+        part += nothing
+        if demand is not claims.wants:
+            enough = fair >= demand
+            enough &= demand < claims.wants
+            part += FAR * enough
+        np.minimum(part, FAR, out=part)
+        least = np.minimum(part[:, :1], part[:, 1:])
+        usable = claims.next_up * least
+        usable -= ROUNDED_OFF
+        np.ceil(usable, out=usable)
+        usable += most
+        usable += NONE * (part <= least)
+        demand = np.minimum(usable, claims.wants, out=usable)
+        fair = _fair(claims, demand, guess)
     return demand, fair
 
 
-def _usable(of: Claims, demand: Ints, fair: Ints) -> Ints:
-    """The demands of a round, from the fair shares with those of the round before."""
-    enough = (demand != NONE) & (demand != of.wants) & (fair >= demand)
-    counts: Bools = ~enough & (of.next_up > 0)
-    more = np.maximum(fair - of.allocated, 0)
-    (cpu, memory), (next_cpu, next_memory) = (more[:, 0], more[:, 1]), (of.next_up[:, 0], of.next_up[:, 1])
-    sign = product_sign(cpu, next_memory, memory, next_cpu)
-    by_cpu = counts[:, 0] & ((sign < 0) | ~counts[:, 1])
-    by_memory = counts[:, 1] & ((sign > 0) | ~counts[:, 0])
-    whole = np.where(by_cpu, next_memory, next_cpu)
-    of_first = np.maximum(np.where(by_cpu, next_cpu, next_memory), 1)
-    usable = _part(whole, np.where(by_cpu, cpu, memory), of_first)
-    found: Ints = of.allocated + of.spare
-    found[:, 1] += np.where(by_cpu, usable, NONE)
-    found[:, 0] += np.where(by_memory, usable, NONE)
-    np.minimum(found, of.wants, out=found)
-    return found
-
-
-def _part(whole: Ints, part: Ints, of: Ints) -> Ints:
-    """whole × part / of, rounded up; no more than a bound above anything there is."""
-    huge = whole.astype(np.float64) * part > of.astype(np.float64) * _HUGE
-    found = product_quotient(np.where(huge, 0, whole), part, of)
-    found += whole * part - found * of > 0
-    return np.where(huge, _HUGE, found)
-
-
-_HUGE = 1 << 49
+def _fair(claims: Claims, demand: Floats, guess: AnyArray) -> Floats:
+    """The weighted max-min of batch over demand."""
+    return levels(claims.batch, claims.weight, claims.floor, np.minimum(demand, claims.limit), guess)

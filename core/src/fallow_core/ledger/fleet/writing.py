@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_CPU
+from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_CPU, MOST_PERCENT, NONE
 from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns
 from fallow_core.ledger.fleet.terms import AccountTerm, AccountTerms, NodeTerms, Work
 from fallow_core.ledger.node_ledger import NodeInputs
@@ -27,6 +27,7 @@ def fits(inputs: NodeInputs, slots: int) -> bool:
         all(0 <= amount < LARGEST_CPU for amount in _amounts(inputs, "cpu"))
         and all(0 <= amount < LARGEST for amount in _amounts(inputs, "memory"))
         and all(1 <= policy.weight <= HEAVIEST for policy in policies)
+        and all(inputs.policy.of(name).overcommit_percent <= MOST_PERCENT for name in RESOURCE_NAMES)
         and all(row.unit.amount(r) >= 1 for row in inputs.rows for r in RESOURCE_NAMES)
     )
 
@@ -88,7 +89,7 @@ def write_rows(columns: RowColumns, terms: AccountTerms, at: int, inputs: NodeIn
             policy = inputs.accounts.get(rows[slot].key.cluster, AccountPolicy())
             cluster = rows[slot].key.cluster
             terms.work(cluster, Work(inputs.pending.get(cluster), inputs.shapes.get(cluster, TaskShape())))
-            term = AccountTerm(cluster, policy, rows[slot].unit, rows[slot].maximum)
+            term = AccountTerm(cluster, policy, rows[slot].unit)
             columns.terms[slot, at] = terms.number(term)
             _write_row(columns, slot, at, rows[slot])
         else:
@@ -110,6 +111,8 @@ def _write_row(columns: RowColumns, slot: int, at: int, row: Row) -> None:
         columns.newest[slot, r, at] = belief if newest is None else newest
         columns.belief[slot, r, at] = belief
         columns.floor[slot, r, at] = row.floor.amount(name)
+        unit, most = row.unit.amount(name), row.maximum
+        columns.maximum[slot, r, at] = NONE if most is None else most.amount(name) // unit * unit
 
 
 def _time(time: float | None) -> float:
