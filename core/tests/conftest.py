@@ -8,12 +8,12 @@ from textwrap import dedent
 
 import pytest
 
-Install = Callable[[str, str, str], None]
+Install = Callable[..., None]
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Lays out an installed distribution with one plugin entry point: `install(distribution, entry, source)`.
+    """Lays out an installed distribution with one entry point, of a plugin: `install(distribution, entry, source)`.
 
     `entry` is one line of entry_points.txt; `source` is the module that its target names.
     """
@@ -22,13 +22,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     monkeypatch.syspath_prepend(site)
     modules: list[str] = []
 
-    def lay_out(distribution: str, entry: str, source: str) -> None:
+    def lay_out(distribution: str, entry: str, source: str, group: str = "fallow.plugins") -> None:
         module = entry.partition("=")[2].strip().partition(":")[0]
         (site / f"{module}.py").write_text(dedent(source))
         info = site / f"{distribution.replace('-', '_')}-1.2.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n")
-        (info / "entry_points.txt").write_text(f"[fallow.plugins]\n{entry}\n")
+        (info / "entry_points.txt").write_text(f"[{group}]\n{entry}\n")
         modules.append(module)
 
     yield lay_out

@@ -311,6 +311,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         "takeBack": "never",
         "keepLargest": "hold",
         "nodeSelector": {"pool": "batch"},
+        "wrappers": ["audit", "payroll"],
         "spec": {"host": "rm"},
     }
     assert set(keys) == {field.alias for field in ClusterFile.model_fields.values()}
@@ -328,6 +329,20 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
     )
     assert cluster.node_selector == {"pool": "batch"}
     assert cluster.plugin.source.distribution == "fallow-fake"
+    assert cluster.plugin.wrappers == ("audit", "payroll")
+
+
+def test_a_wrapper_that_is_named_twice_is_an_error(etc: Etc) -> None:
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + "wrappers: [audit, audit]\n")
+    (problem,) = etc.load().problems
+    assert "the wrapper 'audit' is there twice; keep one" in str(problem)
+
+
+def test_with_other_wrappers_another_instance_is_built(etc: Etc) -> None:
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl"))
+    first = etc.load().clusters[0].built_from
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + "wrappers: [audit]\n")
+    assert etc.load().clusters[0].built_from != first
 
 
 def test_a_changed_node_selector_is_there_after_the_next_load(etc: Etc) -> None:

@@ -17,6 +17,7 @@ from fallow_hookspecs import (
     Node,
     Offer,
     Plugin,
+    PluginError,
     ResourceCapability,
     Resources,
     Role,
@@ -71,7 +72,11 @@ class Host:
 
     def instance(self, build: Callable[[ClusterConfig], Any], *wrappers: object, name: str = "etl") -> PluginInstance:
         instance = PluginInstance(
-            loaded(build), config(name), clock=lambda: self.now, wake=self._ended.release, wrappers=wrappers
+            loaded(build),
+            config(name),
+            clock=lambda: self.now,
+            wake=self._ended.release,
+            wrappers={f"audit-{number}": wrapper for number, wrapper in enumerate(wrappers)},
         )
         self._built.append(instance)
         return instance
@@ -213,7 +218,7 @@ class Audit:
     @hookimpl(wrapper=True)
     def report_capacity(self, offers: tuple[Offer, ...]) -> Any:
         if self.veto and offers:
-            raise PermissionError("frozen for the end of the quarter")
+            raise PluginError("frozen for the end of the quarter")
         answer = yield
         self.seen.append(answer)
         return answer
@@ -226,7 +231,7 @@ def test_a_wrapper_sees_a_call_and_may_veto_it(host: Host) -> None:
     assert audit.seen == [REPORT]
     audit.veto = True
     outcome = host.end_of(instance.start_publish((), (OFFER,), 5.0))
-    assert outcome.reason == "PermissionError: frozen for the end of the quarter"
+    assert outcome.reason == "frozen for the end of the quarter (wrapper audit-0)"
     assert len(plugin.offers) == 1
 
 

@@ -25,10 +25,21 @@ from fallow_hookspecs.capacity import (
     ResourceName,
     Resources,
 )
-from fallow_hookspecs.errors import Broken, PluginError, TryLater
+from fallow_hookspecs.errors import Broken, PluginError, TryLater, Veto
 from fallow_hookspecs.hooks import PROJECT, hookimpl, hookspec
 from fallow_hookspecs.placement import Placement, TaskPlacement
-from fallow_hookspecs.plugin import API_LEVEL, ENTRY_POINT_GROUP, ClusterConfig, Finding, Instance, Needs, Plugin, Role
+from fallow_hookspecs.plugin import (
+    API_LEVEL,
+    ENTRY_POINT_GROUP,
+    WRAPPER_GROUP,
+    ClusterConfig,
+    Finding,
+    Instance,
+    Needs,
+    Plugin,
+    Role,
+    Wrapper,
+)
 from fallow_hookspecs.tasks import (
     Daemon,
     Gang,
@@ -48,6 +59,7 @@ __all__ = [
     "ENTRY_POINT_GROUP",
     "PROJECT",
     "RESOURCE_NAMES",
+    "WRAPPER_GROUP",
     "Application",
     "Broken",
     "Capabilities",
@@ -85,6 +97,8 @@ __all__ = [
     "TaskRole",
     "TaskState",
     "TryLater",
+    "Veto",
+    "Wrapper",
     "hookimpl",
     "hookspec",
 ]

@@ -4,10 +4,14 @@
 
     PluginError
     ├── TryLater   not now; core asks again after the given time
-    └── Broken     not before the configuration changes
+    ├── Broken     not before the configuration changes
+    └── Veto       of a wrapper: these tasks are not to be ended
 
 Any other exception from a hook marks that one call as failed: core counts it, backs off and goes on.
 """
+
+
+from collections.abc import Mapping
 
 
 class PluginError(Exception):
@@ -27,3 +31,15 @@ class TryLater(PluginError):  # noqa: N818 - it asks for time, it reports no err
 
 class Broken(PluginError):  # noqa: N818 - reads as what it says of the instance
     """The call can never work with this configuration; core stops calling until the configuration changes."""
+
+
+class Veto(PluginError):  # noqa: N818 - reads as what it is
+    """Raised by a wrapper of `kill_tasks` before it yields: these tasks of the order are spared, the others are not.
+
+    `spared` has the reason of each, which `fallow explain` shows. It holds for orders on their way to the plugin. Where
+    the plugin cannot be asked (its lane is stalled, its call failed) core ends tasks under pressure by itself.
+    """
+
+    def __init__(self, spared: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{task}: {why}" for task, why in spared.items()))
+        self.spared = dict(spared)

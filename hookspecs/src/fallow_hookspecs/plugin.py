@@ -11,6 +11,7 @@ API_LEVEL = 0
 """The level of this contract. Level 0 may still change; core refuses a plugin that was not written for it."""
 
 ENTRY_POINT_GROUP = "fallow.plugins"
+WRAPPER_GROUP = "fallow.wrappers"
 
 
 class Role(StrEnum):
@@ -96,3 +97,27 @@ class Plugin:
     config_template: str = ""
     needs: Needs = field(default_factory=Needs)
     pod_selector: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapper:
+    """What an entry point of the group `fallow.wrappers` names: code of a third party around a plugin's calls.
+
+    `build` is given the name of a cluster (`plugin/name`) whose file names this wrapper under `wrappers`. It returns
+    an object with generator methods `kill_tasks` or `report_capacity`, each marked `@hookimpl(wrapper=True)`::
+
+        @hookimpl(wrapper=True)
+        def kill_tasks(self, order: KillOrder) -> Generator[None, KillOutcome, KillOutcome]:
+            if spared := self.not_now(order):
+                raise Veto(spared)       # before the call: these tasks are spared, the others are ordered again
+            outcome = yield              # the call, wrappers further in included
+            self.log(order, outcome)
+            return outcome
+
+    Around `report_capacity` any `PluginError` raised before the call refuses it, with its text as the reason. Whatever
+    else goes wrong in a wrapper is shown by `fallow status` and changes nothing: the call is made, its answer counts.
+    """
+
+    name: str
+    api_levels: tuple[int, int]
+    build: Callable[[str], object]

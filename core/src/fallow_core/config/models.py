@@ -7,7 +7,7 @@ import ipaddress
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fallow_core.config.capacity_models import Capacity, NodeSettings, PoolSettings, double_node, pools_problem
 from fallow_core.config.fields import Model, Percent, mismatch, within, written
@@ -53,6 +53,12 @@ def _off(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("expected a mapping with address and port, or off")  # noqa: TRY004 - pydantic's protocol
     return value
+
+
+def _no_doubles(names: list[str]) -> list[str]:
+    if double := next((name for name in names if names.count(name) > 1), None):
+        raise ValueError(f"the wrapper {double!r} is there twice; keep one")
+    return names
 
 
 def _empty(value: object) -> object:
@@ -190,4 +196,7 @@ class ClusterFile(Model):
     take_back: Annotated[TakeBack, Field(strict=False)] = TakeBack.ALLOWED
     keep_largest: Annotated[KeepLargest, Field(strict=False)] = KeepLargest.WARN
     node_selector: dict[str, str] = Field(default_factory=dict)
+    wrappers: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_no_doubles)] = Field(
+        default_factory=list
+    )
     spec: Annotated[dict[str, Any], BeforeValidator(_empty)] = Field(default_factory=dict)

@@ -4,7 +4,7 @@ import json
 import math
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +119,7 @@ def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) 
     """The settings of a cluster file; `spec` is what the plugin's model made of its own."""
     return Cluster(
         file=file.absolute(),
-        plugin=plugin,
+        plugin=replace(plugin, wrappers=tuple(model.wrappers)),
         config=ClusterConfig(name=model.metadata.name, roles=frozenset(model.roles), spec=spec),
         account=AccountPolicy(
             weight=model.weight,
@@ -129,7 +129,7 @@ def cluster_of(model: ClusterFile, file: Path, plugin: LoadedPlugin, spec: Any) 
             keep_largest=model.keep_largest,
         ),
         node_selector=model.node_selector,
-        built_from=json.dumps([sorted(model.roles), model.spec], sort_keys=True),
+        built_from=json.dumps([sorted(model.roles), model.wrappers, model.spec], sort_keys=True),
     )
 
 

@@ -208,6 +208,9 @@ plugin: {plugin}
 #nodeSelector:
 #  pool: batch
 
+# Code of third parties around its calls, the outermost first: it may look on, and veto the end of a task.
+#wrappers: [audit]
+
 # Settings of the plugin {plugin}.
 spec:
 """

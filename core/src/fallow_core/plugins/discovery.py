@@ -1,24 +1,39 @@
-"""Which plugins are installed, from package metadata alone, and the import of one of them."""
+"""Which plugins and wrappers are installed, from package metadata alone, and the import of one of them."""
 
 import difflib
 import logging
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import metadata
+from typing import Any
 
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
-from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, Plugin
+from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, WRAPPER_GROUP, Plugin, Wrapper
 
 _log = logging.getLogger(__name__)
 
 
-def installed() -> tuple[PluginSource, ...]:
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What entry points of a group name, in one word and by its class."""
+
+    word: str
+    group: str
+    expected: type[Plugin | Wrapper]
+
+
+PLUGIN = Kind("plugin", ENTRY_POINT_GROUP, Plugin)
+WRAPPER = Kind("wrapper", WRAPPER_GROUP, Wrapper)
+
+
+def installed(kind: Kind = PLUGIN) -> tuple[PluginSource, ...]:
     """All installed plugins by name. Nothing is imported.
 
     A name that two distributions claim is there twice; `load` refuses it.
     """
-    return tuple(sorted(_sources(), key=lambda source: (source.name, source.distribution)))
+    return tuple(sorted(_sources(kind), key=lambda source: (source.name, source.distribution)))
 
 
 def load(name: str) -> LoadedPlugin:
@@ -26,30 +41,41 @@ def load(name: str) -> LoadedPlugin:
 
     :raises PluginLoadError: it is not installed, claimed twice, fails at import, or does not fit this core.
     """
-    known = installed()
-    sources = [source for source in known if source.name == name]
-    if not sources:
-        raise PluginLoadError(f"plugin {name!r} is not installed; {_advice(name, known)}")
-    if len(sources) > 1:
-        claims = " and ".join(f"{source.distribution} {source.version} ({source.target})" for source in sources)
-        raise PluginLoadError(f"plugin {name!r} is claimed by {claims}; uninstall all but one")
-    source = sources[0]
-    try:
-        plugin = metadata.EntryPoint(name=name, value=source.target, group=ENTRY_POINT_GROUP).load()
-    except (Exception, SystemExit) as error:
-        _log.debug("import of %s failed", source, exc_info=error)
-        raise PluginLoadError(f"{source} cannot be imported: {_reason(error)}") from error
-    if reason := _misfit(plugin, name):
-        raise PluginLoadError(f"{source} cannot be used: {reason}")
+    plugin, source = _load(PLUGIN, name)
     return LoadedPlugin(plugin=plugin, source=source)
 
 
-def _sources() -> Iterator[PluginSource]:
+def load_wrapper(name: str) -> tuple[Wrapper, PluginSource]:
+    """Import the one wrapper of this name; errors as those of `load`."""
+    wrapper, source = _load(WRAPPER, name)
+    return wrapper, source
+
+
+def _load(kind: Kind, name: str) -> tuple[Any, PluginSource]:
+    known = installed(kind)
+    sources = [source for source in known if source.name == name]
+    if not sources:
+        raise PluginLoadError(f"{kind.word} {name!r} is not installed; {_advice(kind, name, known)}")
+    if len(sources) > 1:
+        claims = " and ".join(f"{source.distribution} {source.version} ({source.target})" for source in sources)
+        raise PluginLoadError(f"{kind.word} {name!r} is claimed by {claims}; uninstall all but one")
+    source = sources[0]
+    try:
+        found = metadata.EntryPoint(name=name, value=source.target, group=kind.group).load()
+    except (Exception, SystemExit) as error:
+        _log.debug("import of %s failed", source, exc_info=error)
+        raise PluginLoadError(f"{source} cannot be imported: {_reason(error)}") from error
+    if reason := _misfit(kind, found, name):
+        raise PluginLoadError(f"{source} cannot be used: {reason}")
+    return found, source
+
+
+def _sources(kind: Kind) -> Iterator[PluginSource]:
     """Read each distribution by itself, so that damaged metadata of one hides no other."""
     seen: set[str] = set()
     for distribution in metadata.distributions():
         try:
-            entries = distribution.entry_points.select(group=ENTRY_POINT_GROUP)
+            entries = distribution.entry_points.select(group=kind.group)
             if not entries:
                 continue
             title, version = distribution.metadata["Name"], distribution.version
@@ -60,24 +86,24 @@ def _sources() -> Iterator[PluginSource]:
             continue
         seen.add(title)
         for entry in entries:
-            yield PluginSource(name=entry.name, distribution=title, version=version, target=entry.value)
+            yield PluginSource(name=entry.name, distribution=title, version=version, target=entry.value, kind=kind.word)
 
 
-def _advice(name: str, known: tuple[PluginSource, ...]) -> str:
+def _advice(kind: Kind, name: str, known: tuple[PluginSource, ...]) -> str:
     names = sorted({source.name for source in known})
     if not names:
-        return "no plugin is installed in this Python environment"
+        return f"no {kind.word} is installed in this Python environment"
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"installed are {', '.join(names)}"
 
 
-def _misfit(plugin: object, name: str) -> str:
+def _misfit(kind: Kind, found: object, name: str) -> str:
     """Why what the entry point names cannot be used; empty if it can."""
-    if not isinstance(plugin, Plugin):
-        return f"it names a {type(plugin).__name__}, not a fallow_hookspecs.Plugin"
-    if plugin.name != name:
-        return f"it calls itself {plugin.name!r}; entry point and plugin must have the same name"
-    levels: object = plugin.api_levels
+    if not isinstance(found, kind.expected):
+        return f"it names a {type(found).__name__}, not a fallow_hookspecs.{kind.expected.__name__}"
+    if found.name != name:
+        return f"it calls itself {found.name!r}; entry point and {kind.word} must have the same name"
+    levels: object = found.api_levels
     match levels:
         case (int(lowest), int(highest)):
             if lowest <= API_LEVEL <= highest:

@@ -14,9 +14,10 @@ There is nothing to hand back: the breaker has been told when the call is done, 
 
 import contextlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import pluggy
@@ -25,6 +26,7 @@ from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.plugins.answers import mismatch_but_parts
 from fallow_core.plugins.lanes import Call, Failure, FailureKind, Lane, LaneHealth, reason_of
+from fallow_core.plugins.wrappers import Wrappers, build
 from fallow_hookspecs import (
     PROJECT,
     CapacityReport,
@@ -50,11 +52,14 @@ class WrongAnswerError(PluginError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceHealth:
-    """What an operator should know of an instance. `missing_hooks`: what nobody implements; it is never called."""
+    """What an operator should know of an instance. `missing_hooks`: what nobody implements; it is never called.
+    `wrappers`: those whose newest call failed, by name, and how.
+    """
 
     reads: LaneHealth
     acts: LaneHealth
     missing_hooks: tuple[str, ...]
+    wrappers: Mapping[str, str] = field(default_factory=dict)
 
 
 def start_build(
@@ -83,23 +88,25 @@ class PluginInstance:
         *,
         clock: Callable[[], float],
         wake: Callable[[], None] | None = None,
-        wrappers: Sequence[object] = (),
+        wrappers: Mapping[str, object] | None = None,
     ) -> None:
         """Build the instance and register its hooks. May take as long as the plugin's `build`; see `start_build`.
 
         :param wake: called from a lane's thread after each call, so that the loop need not poll.
-        :param wrappers: objects of third parties whose hook wrappers see every call of this instance.
-        :raises PluginLoadError: `build` fails, or a hook is misspelt or has arguments that do not exist.
+        :param wrappers: by name, the outermost first; by default those that `loaded` names are built.
+        :raises PluginLoadError: `build` fails, or a hook is misspelt or has arguments that do not exist, or a wrapper
+            cannot be used.
         """
         self.name = f"{loaded.source.name}/{config.name}"
         self.source = loaded.source
         self._clock = clock
+        self._wrappers = Wrappers(build(loaded.wrappers, self.name) if wrappers is None else wrappers)
         try:
             self._object = loaded.plugin.build(config)
         except (Exception, SystemExit) as error:
             raise PluginLoadError(f"cluster {self.name}: {loaded.source} failed: {reason_of(error)}") from error
         try:
-            self._manager = _manager((self._object, *wrappers), config.name)
+            self._manager = _manager((self._object, *self._wrappers.guards), config.name)
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._object.close()
@@ -151,6 +158,7 @@ class PluginInstance:
             reads=self._reads.health(),
             acts=self._acts.health(),
             missing_hooks=self._missing,
+            wrappers=dict(self._wrappers.failures),
         )
 
     def close(self, timeout_seconds: float) -> Call[None]:
@@ -192,7 +200,9 @@ class PluginInstance:
                 Failure(kind=FailureKind.NOT_IMPLEMENTED, reason=f"{self.source} does not implement {hook}")
             )
             return Call(now, now, ended)
-        caller = getattr(self._manager.hook, hook)
+        caller: Callable[..., Any] = getattr(self._manager.hook, hook)
+        if hook == "kill_tasks":
+            caller = partial(self._wrappers.kill, caller)
         return lane.submit(
             lambda: _checked(caller(**arguments), expected, hook), timeout_seconds, use_breaker=use_breaker
         )

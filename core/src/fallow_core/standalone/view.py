@@ -121,6 +121,7 @@ def _cluster(controller: Controller, cluster: Cluster, now: float) -> View:
         "detail": cluster.detail,
         "report_age_seconds": None if cluster.reported_at is None else now - cluster.reported_at,
         "failing": dict(cluster.failing),
+        "wrappers": dict(health.wrappers),
         "reads": _lane(health.reads, now),
         "acts": _lane(health.acts, now),
         "capabilities": asdict(cluster.capabilities) if cluster.capabilities is not None else None,
