@@ -10,36 +10,32 @@ from fallow_core.standalone.squeezing import Squeezing
 
 
 def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
-    """All metrics of the present state; only the first one where this host has no control groups."""
+    """All metrics of the present state; only the first one has a sample where this host has no control groups."""
+    squeeze = squeezing.squeeze
     up = GaugeMetricFamily(
         "fallow_squeeze_available", "1 if this host's CPU control groups can be used.", labels=["node"]
     )
-    up.add_metric([node], squeezing.squeeze is not None)
-    yield up
-    squeeze = squeezing.squeeze
-    if squeeze is None:
-        return
+    up.add_metric([node], squeeze is not None)
     labels = ["node", "group"]
     decided = GaugeMetricFamily("fallow_group_cpu_limit_cores", "The limit that was decided.", labels=labels)
     in_force = GaugeMetricFamily("fallow_group_cpu_in_force_cores", "The limit that the kernel has.", labels=labels)
     throttled = CounterMetricFamily("fallow_group_cpu_throttled_seconds", "Time kept waiting by it.", labels=labels)
-    for path in sorted(squeeze.groups):
-        values = [node, f"/{path}"]
-        if squeeze.limits is not None and path in squeeze.limits.groups:
-            decided.add_metric(values, squeeze.limits.groups[path] / 1000)
-        if (limit := in_force_milli(squeeze.cpu.hierarchy, path)) is not None:
-            in_force.add_metric(values, limit / 1000)
-        if (seconds := cpu.throttled_seconds(squeeze.cpu.hierarchy, path)) is not None:
-            throttled.add_metric(values, seconds)
-    yield from (decided, in_force, throttled)
     changes = CounterMetricFamily("fallow_group_changes", "Values written to control groups.", labels=["node"])
-    trees = [tree.knobs for tree in squeeze.trees]
-    changes.add_metric([node], sum(knobs.writes for knobs in trees))
     resets = CounterMetricFamily("fallow_group_resets", "Values that others had changed since.", labels=["node"])
-    resets.add_metric([node], sum(knobs.resets for knobs in trees))
     problems = GaugeMetricFamily("fallow_group_problems", "Groups that cannot be changed.", labels=["node"])
-    problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
-    yield from (changes, resets, problems)
     pushed_out = CounterMetricFamily("fallow_reclaimed_bytes", "Memory of batch that was pushed out.", labels=["node"])
-    pushed_out.add_metric([node], 0 if squeeze.reclaiming is None else squeeze.reclaiming.pushed_out_bytes)
-    yield pushed_out
+    if squeeze is not None:
+        for path in sorted(squeeze.groups):
+            values = [node, f"/{path}"]
+            if squeeze.limits is not None and path in squeeze.limits.groups:
+                decided.add_metric(values, squeeze.limits.groups[path] / 1000)
+            if (limit := in_force_milli(squeeze.cpu.hierarchy, path)) is not None:
+                in_force.add_metric(values, limit / 1000)
+            if (seconds := cpu.throttled_seconds(squeeze.cpu.hierarchy, path)) is not None:
+                throttled.add_metric(values, seconds)
+        trees = [tree.knobs for tree in squeeze.trees]
+        changes.add_metric([node], sum(knobs.writes for knobs in trees))
+        resets.add_metric([node], sum(knobs.resets for knobs in trees))
+        problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
+        pushed_out.add_metric([node], 0 if squeeze.reclaiming is None else squeeze.reclaiming.pushed_out_bytes)
+    yield from (up, decided, in_force, throttled, changes, resets, problems, pushed_out)

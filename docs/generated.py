@@ -1,0 +1,77 @@
+"""The parts of the reference that come from the code, as Markdown: commands, files, metrics."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+from prometheus_client.core import Metric
+
+from fallow_core.cli.main import fallow
+from fallow_core.config.load import load
+from fallow_core.config.template import CORE_TEMPLATE, cluster_template
+from fallow_core.plugins import discovery
+from fallow_core.standalone import metrics, squeeze_metrics
+from fallow_core.standalone.process import Standalone
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Every command and its help."""
+    yield from _commands(fallow, "fallow", None)
+
+
+def _commands(command: click.Command, path: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
+    context = click.Context(command, info_name=path.rsplit(" ", 1)[-1], parent=parent)
+    yield path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _commands(below, f"{path} {name}", context)
+
+
+def cluster_files() -> Iterator[tuple[str, str]]:
+    """Every installed plugin and the commented cluster file to start from."""
+    for name in sorted(source.name for source in discovery.installed()):
+        yield name, cluster_template(discovery.load(name).plugin)
+
+
+def metric_families() -> dict[str, Metric]:
+    """Every metric by the name that it is served with, from a Fallow that has measured nothing yet."""
+    with TemporaryDirectory() as name:
+        file = Path(name) / "fallow.yaml"
+        file.write_text("apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\n")
+        fallow = Standalone(load(file, discovery.load))
+        found = metrics.families(fallow.controller, fallow.agent, fallow.clock(), 0, fallow.refusals)
+        found += squeeze_metrics.families(fallow.node.name, fallow.squeezing)
+        fallow.close()
+        return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
+
+
+def _commands_page() -> str:
+    return "\n".join(f"## {path}\n\n```text\n{text}\n```\n" for path, text in commands())
+
+
+def _core_file_page() -> str:
+    return f"```yaml\n{CORE_TEMPLATE}```"
+
+
+def _cluster_files_page() -> str:
+    return "\n".join(f"## plugin: {name}\n\n```yaml\n{text}```\n" for name, text in cluster_files())
+
+
+def _metrics_page() -> str:
+    rows = [
+        f"| `{name}` | {family.type} | {', '.join(family._labelnames)} | {family.documentation} |"  # type: ignore[attr-defined]  # noqa: SLF001 - told only with samples, and there are none yet
+        for name, family in metric_families().items()
+    ]
+    return "\n".join(["| metric | type | labels | what it says |", "| --- | --- | --- | --- |", *rows])
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "commands": _commands_page,
+    "core_file": _core_file_page,
+    "cluster_files": _cluster_files_page,
+    "metrics": _metrics_page,
+}
+"""What a line `% generated: NAME` of a page stands for."""

@@ -1,0 +1,72 @@
+"""What the documentation, as `tox -e docs` has just built it, must not lack."""
+
+import html
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs import generated
+
+import fallow_hookspecs
+from fallow_core.config.file_schemas import cluster_schema, core_schema
+from fallow_core.plugins import discovery
+from fallow_hookspecs import hooks
+
+BUILT = Path(__file__).parents[2] / "docs" / "_build"
+
+
+def page(name: str) -> str:
+    return (BUILT / f"{name}.html").read_text()
+
+
+def words(name: str) -> str:
+    """The text of a page."""
+    return html.unescape(re.sub(r"<[^>]+>", "", page(name)))
+
+
+def keys(schema: Any) -> Iterator[str]:
+    """The keys of all mappings of a schema, those of its definitions included."""
+    if isinstance(schema, Mapping):
+        yield from schema.get("properties", {})
+        for part in schema.values():
+            yield from keys(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from keys(part)
+
+
+HOOKS = [name for name, value in vars(hooks).items() if hasattr(value, f"{hooks.PROJECT}_spec")]
+VALUES = [name for name in fallow_hookspecs.__all__ if inspect.isclass(getattr(fallow_hookspecs, name))]
+SCHEMAS = [core_schema(), *(cluster_schema(discovery.load(each.name).plugin) for each in discovery.installed())]
+
+
+def test_all_four_hooks_are_found() -> None:
+    assert HOOKS == ["report_capacity", "list_tasks", "kill_tasks", "set_cgroup_parent"]
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_the_reference_has_every_hook(hook: str) -> None:
+    assert f'id="fallow_hookspecs.hooks.{hook}"' in page("reference/hooks")
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_reference_has_every_class_of_the_contract(name: str) -> None:
+    assert re.search(rf'id="fallow_hookspecs\.\w+\.{name}"', page("reference/values") + page("reference/hooks"))
+
+
+@pytest.mark.parametrize("key", sorted({key for schema in SCHEMAS for key in keys(schema)}))
+def test_the_reference_has_every_key_of_the_files(key: str) -> None:
+    assert re.search(rf"\b{key}\b", words("reference/configuration"))
+
+
+@pytest.mark.parametrize("command", [path for path, _ in generated.commands()])
+def test_the_reference_has_every_command(command: str) -> None:
+    assert re.search(rf"<h\d>{command}<a", page("reference/commands"))
+
+
+def test_the_reference_has_every_metric() -> None:
+    text = words("reference/metrics")
+    assert [name for name in generated.metric_families() if name not in text] == []
