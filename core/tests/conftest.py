@@ -7,8 +7,24 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from core.tests.history_counts import Counts
 
+HISTORIES = pytest.StashKey[Counts]()
 Install = Callable[..., None]
+
+
+@pytest.fixture(scope="session")
+def histories(pytestconfig: pytest.Config) -> Counts:
+    """What histories of the ledger were tried, and what was exposed in them: printed at the end of the run."""
+    return pytestconfig.stash.setdefault(HISTORIES, Counts())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = config.stash.get(HISTORIES, None)
+    if counts is not None:
+        terminalreporter.section("ledger histories")
+        for line in counts.lines():
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture

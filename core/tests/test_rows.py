@@ -188,3 +188,12 @@ def test_a_size_of_an_earlier_process_is_not_answered_by_a_call_of_the_same_mome
     assert see(send(row, 3, 10), 12, report(3)).belief("cpu") == 8
     assert refused(sent(row, size(3), 10), 10, "no", 11).belief("cpu") == 8
     assert [s.size for s in send(row, 3, 10, answer=False).in_flight] == [size(8), size(3)]
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_size_in_flight_twice_counts_until_neither_can_be_carried_out_any_more(answer: bool) -> None:
+    row = see(send(first(5), 9, 10, answer=answer), 12, report(7))  # registered with a size of its own
+    row = see(send(row, 9, 22), 34, report(9))  # carried out: which of them?
+    row = see(row, 44, report(7))  # registered again
+    assert row.belief("cpu") == 9
+    assert see(row, 84, report(7)).belief("cpu") == 7

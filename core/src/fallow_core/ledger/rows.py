@@ -7,7 +7,8 @@ The belief of a row is the most that the framework's scheduler may still promise
 A size is in flight from the moment it is sent. It leaves flight
 
 - answered: with the first report, asked for after the answer, that shows the newest answered size in force or the node
-  gone; or with any report asked for `in_flight_seconds` after the answer: somebody else changed it;
+  gone; or with any report asked for `in_flight_seconds` after the answer: somebody else changed it. A report that
+  shows a size that is in flight twice does not say which of them was carried out, so it settles neither;
 - unanswered: with the first report asked for `in_flight_seconds` after its call ended: it may be carried out until
   then, and without a report nobody knows whether it was.
 
@@ -19,7 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, ResourceName, Resources
+from fallow_hookspecs import NodeState, ReportRow, ResourceName, Resources
 
 ZERO = Resources(0, 0)
 
@@ -79,11 +80,14 @@ class Row:
 
     def belief(self, resource: ResourceName) -> int:
         """The most that the framework's scheduler may promise of one resource."""
-        sizes = [self.allocated]
-        if self.state is not NodeState.GONE:
-            sizes += [sent.size for sent in self.in_flight]
-            sizes += [self.in_force] if self.in_force is not None else []
-        return max(size.amount(resource) for size in sizes)
+        most = self.allocated.amount(resource)
+        if self.state is NodeState.GONE:
+            return most
+        if self.in_force is not None:
+            most = max(most, self.in_force.amount(resource))
+        for sent in self.in_flight:
+            most = max(most, sent.size.amount(resource))
+        return most
 
     @property
     def newest_size(self) -> Resources | None:
@@ -134,7 +138,9 @@ def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_
     """
     gone = row.state is NodeState.GONE
     newest = next((s for s in reversed(row.in_flight) if s.answered), None)
-    arrived = newest is not None and newest.over(row.measured_at) and (gone or newest.size == in_force)
+    told_apart = newest is not None and [s.size for s in row.in_flight].count(newest.size) == 1
+    shown = gone or (newest is not None and newest.size == in_force and told_apart)
+    arrived = newest is not None and newest.over(row.measured_at) and shown
     kept = tuple(
         s for s in row.in_flight if not (s.answered and arrived) and not s.over(row.measured_at - in_flight_seconds)
     )
@@ -153,13 +159,16 @@ def at_least(row: Row, seen: Resources | None) -> Row:
     """The row with no less allocated than the tasks seen on the node were promised, whatever the framework says."""
     if seen is None:
         return row
-    allocated = Resources(*(max(row.allocated.amount(name), seen.amount(name)) for name in RESOURCE_NAMES))
-    return row if allocated == row.allocated else replace(row, allocated=allocated)
+    says = row.allocated
+    if seen.cpu_milli <= says.cpu_milli and seen.memory_bytes <= says.memory_bytes:
+        return row
+    most = Resources(max(says.cpu_milli, seen.cpu_milli), max(says.memory_bytes, seen.memory_bytes))
+    return replace(row, allocated=most)
 
 
 def expired(row: Row, now: float, in_flight_seconds: float) -> Row:
     """The row of a node that is gone without the sizes that can no longer be carried out: no report may tell of it."""
-    if row.state is not NodeState.GONE:
+    if row.state is not NodeState.GONE or not row.in_flight:
         return row
     return replace(row, in_flight=tuple(s for s in row.in_flight if not s.over(now - in_flight_seconds)))
 
