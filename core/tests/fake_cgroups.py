@@ -36,6 +36,11 @@ def shown(cpus: frozenset[int]) -> str:
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
 
 
+def pages(limit: int) -> int:
+    """As the kernel counts memory."""
+    return limit // 4096 * 4096
+
+
 def refused(number: int, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
@@ -85,8 +90,8 @@ class FakeCgroups(Files):
         self.extras = extras
         self.swap_free = 0
         self.online_cpus = frozenset(range(8))
-        self.groups: dict[str, Group] = {"": Group(identity=1)}
-        self.garbage: dict[str, str] = {}
+        self.groups: dict[str, Group] = {"": Group(identity=1, cpus=self.online_cpus)}
+        self.garbage: dict[str, str] = {"/sys/devices/system/cpu/online": "0-7"}
         self.fails: dict[str, int] = {}
         self.writes: list[tuple[str, str]] = []
         self.calls = 0
@@ -135,8 +140,15 @@ class FakeCgroups(Files):
             return self._cgroup_of(int(path.split("/")[2]), path)
         if path in ("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/unified/cgroup.controllers"):
             return " ".join(self.controllers) + "\n" if self.version == 2 else "\n"
+        if path.endswith("/memory.reclaim") and self.identity(path):
+            raise refused(errno.EINVAL, path)
+        return self._found(path)
+
+    def _found(self, path: str) -> str:
         group, name = self._split(path)
-        found = self._texts(self.groups[group]) if group or self.version == 1 else {"cgroup.procs": self._pids("")}
+        found = self._texts(self.groups[group])
+        if not group and self.version == 2:
+            found = {name: text for name, text in found.items() if name in ("cgroup.procs", "cpuset.cpus.effective")}
         if name not in found or (not name.startswith("cgroup.") and not self._is_passed_on(group)):
             raise refused(errno.ENOENT, path)
         return found[name] + "\n"
@@ -144,7 +156,7 @@ class FakeCgroups(Files):
     def write(self, path: str, text: str) -> None:
         self.calls += 1
         group, name = self._split(path)
-        self.read(path)
+        self._found(path)
         if path in self.fails:
             raise refused(self.fails[path], path)
         act = {
@@ -155,8 +167,9 @@ class FakeCgroups(Files):
             "cpu.idle": lambda: self._set_idle(path, group, int(text)),
             "memory.limit_in_bytes": lambda: self._set_memory_limit(path, group, text),
             "memory.max": lambda: self._set_memory_limit(path, group, text),
-            "memory.high": lambda: self._set_memory_high(group, None if text == "max" else int(text)),
+            "memory.high": lambda: self._set_memory_high(group, None if text == "max" else pages(int(text))),
             "memory.reclaim": lambda: self._reclaim(path, group, int(text)),
+            "cpuset.mems": lambda: None,
             "cpuset.cpus": lambda: self._set_cpus(path, group, parse(text.strip())),
             "cpu.cfs_quota_us": lambda: self._set_limit(path, group, int(text), self.groups[group].period),
             "cpu.max": lambda: self._set_limit(path, group, *self._maximum(text, self.groups[group].period)),
@@ -199,8 +212,7 @@ class FakeCgroups(Files):
         group = path.removeprefix(self.mount).lstrip("/")
         if group in self.groups:
             return self.groups[group].identity
-        self.calls -= 1
-        return len(self.read(path))
+        return len(self.garbage.get(path) or self._found(path))
 
     def _split(self, path: str) -> tuple[str, str]:
         group, _, name = path.removeprefix(self.mount).lstrip("/").rpartition("/")
@@ -216,8 +228,10 @@ class FakeCgroups(Files):
         if "memory" in self.controllers:
             found |= self._memory_texts(group)
         if "cpuset" in self.controllers:
+            name = next(name for name, one in self.groups.items() if one is group)
             found["cpuset.cpus"] = shown(group.cpus)
             found["cpuset.mems"] = "0"
+            found["cpuset.cpus.effective"] = shown(self.effective(name))
         if self.version == 1:
             return found | {
                 "cgroup.procs": pids,
@@ -255,6 +269,13 @@ class FakeCgroups(Files):
             "memory.swap.current": "0",
         }
 
+    def effective(self, name: str) -> frozenset[int]:
+        """The CPUs on which processes of a group may run."""
+        if self.version == 1:
+            return self.groups[name].cpus
+        above = self.effective(name.rpartition("/")[0]) if name else self.online_cpus
+        return (self.groups[name].cpus & above) or above
+
     def _pass_on(self, path: str, group: str) -> None:
         if group and self.groups[group].pids:
             raise refused(errno.EBUSY, path)
@@ -283,7 +304,9 @@ class FakeCgroups(Files):
         return dropped + swapped
 
     def _set_memory_limit(self, path: str, name: str, text: str) -> None:
-        limit = None if text in ("max", "-1") or int(text) >= 1 << 62 else int(text)
+        if self.version == 2 and text == "-1":
+            raise refused(errno.EINVAL, path)
+        limit = None if text in ("max", "-1") or int(text) >= 1 << 62 else pages(int(text))
         self._push_out(name, self.groups[name].memory_used - (limit or 1 << 62))
         if limit is not None and self.groups[name].memory_used > limit:
             raise refused(errno.EBUSY, path)
@@ -304,6 +327,8 @@ class FakeCgroups(Files):
 
     def _set_cpus(self, path: str, name: str, cpus: frozenset[int]) -> None:
         group = self.groups[name]
+        if self.version == 2 and not cpus <= self.online_cpus:
+            raise refused(errno.ERANGE, path)
         if self.version == 1 and name:
             above = name.rpartition("/")[0]
             if not cpus and group.pids:
@@ -321,7 +346,7 @@ class FakeCgroups(Files):
         return "\n".join(map(str, self.groups[group].pids))
 
     def _is_passed_on(self, group: str) -> bool:
-        return self.version == 1 or (bool(group) and self.groups[group.rpartition("/")[0]].passes_on)
+        return self.version == 1 or not group or (self.groups[group.rpartition("/")[0]].passes_on)
 
     def _move(self, pid: int, group: str) -> None:
         if self.version == 2 and group and self.groups[group].passes_on:

@@ -35,6 +35,7 @@ from fallow_core.model.qos_policy import (
     MemoryEvictPolicy,
     MemoryReclaimPolicy,
     OverdraftEvictPolicy,
+    Placing,
     QosPolicy,
     StrategyMode,
 )
@@ -140,7 +141,7 @@ EVERY_CORE_KEY: dict[str, Any] = {
     },
     "takeBack": {"mode": "enforce", "after": "90s", "notice": "2m", "blastRadius": 7, "blastWindow": "20m"},
     "qos": {
-        "cpuSuppress": {"mode": "enforce", "minimum": "3%", "step": 20},
+        "cpuSuppress": {"mode": "enforce", "minimum": "3%", "step": 20, "cpuset": "packed"},
         "cgroupReconcile": {"mode": "off", "memoryLimit": "120%"},
         "identity": {"mode": "enforce"},
         "memoryReclaim": {
@@ -242,7 +243,9 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         ),
         qos=QosPolicy(
             release_on_exit=True,
-            cpu_suppress=CpuSuppressPolicy(mode=StrategyMode.ENFORCE, minimum_percent=3, step_percent=20),
+            cpu_suppress=CpuSuppressPolicy(
+                mode=StrategyMode.ENFORCE, minimum_percent=3, step_percent=20, cpuset=Placing.PACKED
+            ),
             cgroup_reconcile=CgroupReconcilePolicy(mode=StrategyMode.OFF, memory_limit_percent=120),
             identity=IdentityPolicy(mode=StrategyMode.ENFORCE),
             memory_reclaim=MemoryReclaimPolicy(

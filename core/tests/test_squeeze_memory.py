@@ -40,6 +40,10 @@ def modes(batch: Batch, reclaim: StrategyMode) -> None:
     batch.modes(OFF, OFF, memory_reclaim=MemoryReclaimPolicy(mode=reclaim))
 
 
+def limit_of(batch: Batch, group: str) -> int | None:
+    return batch.fake.groups[group].memory_limit
+
+
 def used(batch: Batch) -> int:
     return batch.fake.groups["hadoop-yarn"].memory_used
 
@@ -142,17 +146,17 @@ def test_groups_and_tasks_get_a_memory_limit_that_follows_requests_and_goes_agai
     limits(batch, 125)
     batch.run(3)
     groups = batch.fake.groups
-    assert groups["hadoop-yarn"].memory_limit == GIB * 5 // 4
-    assert groups[batch.own].memory_limit == GIB * 5 // 4
-    assert groups[f"{batch.own}/c2"].memory_limit == GIB * 5 // 4
+    assert limit_of(batch, "hadoop-yarn") == GIB * 5 // 4
+    assert limit_of(batch, batch.own) == GIB * 5 // 4
+    assert limit_of(batch, f"{batch.own}/c2") == GIB * 5 // 4
     task = batch.tasks["c2"].task
     batch.tasks["c2"] = replace(batch.tasks["c2"], task=replace(task, requested=Resources(1000, 2 * GIB)))
     batch.tick()
-    assert groups[f"{batch.own}/c2"].memory_limit == groups[batch.own].memory_limit == 2 * GIB * 5 // 4
+    assert limit_of(batch, f"{batch.own}/c2") == limit_of(batch, batch.own) == 2 * GIB * 5 // 4
     limits(batch, None)
     batch.tick()
-    assert groups["hadoop-yarn"].memory_limit is None
-    assert groups[f"{batch.own}/c2"].memory_limit is None
+    assert limit_of(batch, "hadoop-yarn") is None
+    assert limit_of(batch, f"{batch.own}/c2") is None
     batch.modes(OFF, OFF)
     batch.tick()
     assert batch.own not in groups
@@ -162,12 +166,12 @@ def test_groups_and_tasks_get_a_memory_limit_that_follows_requests_and_goes_agai
 def test_a_group_that_uses_more_than_its_limit_would_be_gets_none_and_nothing_ends(batch: Batch) -> None:
     limits(batch, 125)
     batch.run(2)
-    assert batch.fake.groups["hadoop-yarn"].memory_limit is None
+    assert limit_of(batch, "hadoop-yarn") is None
     assert "it uses more memory than it may" in batch.squeeze.cpu.knobs.problems["hadoop-yarn"]
     assert batch.quota("hadoop-yarn") is not None
     batch.fake.add("hadoop-yarn", inactive_file=0, inactive_anon=0)
     batch.tick()
-    assert batch.fake.groups["hadoop-yarn"].memory_limit == GIB * 5 // 4
+    assert limit_of(batch, "hadoop-yarn") == GIB * 5 // 4
     assert batch.squeeze.cpu.knobs.problems == {}
 
 
@@ -176,7 +180,7 @@ def test_a_memory_limit_that_somebody_set_lower_stays(batch: Batch) -> None:
     batch.fake.groups["hadoop-yarn"].inactive_file = 0
     limits(batch, 125)
     batch.run(2)
-    assert batch.fake.groups["hadoop-yarn"].memory_limit == GIB
+    assert limit_of(batch, "hadoop-yarn") == GIB
 
 
 @pytest.mark.parametrize("batch", ["reclaim", "high"], indirect=True)

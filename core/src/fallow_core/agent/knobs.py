@@ -16,7 +16,8 @@ from fractions import Fraction
 from fallow_core.agent.knobs_file import Kept, KnobsFile
 from fallow_core.errors import CgroupError, FallowError, StateError
 from fallow_core.log import event
-from fallow_core.node.cgroups import cpu, memory
+from fallow_core.node.cgroups import cpu, cpuset, memory
+from fallow_core.node.cgroups.cpuset import Cpus
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.cgroups.knob import Knob, controller_of, file_of
 
@@ -27,7 +28,7 @@ EMPTYING_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What one group is to have: a limit in cores, and the texts of other knobs. What is not in it: as it was found.
+    """What one group is to have: a limit in cores, CPUs, and the texts of other knobs. What is not in it: as found.
 
     `hold_limit`: whatever limit it has stays. `untouched`: knobs that something else changes at this moment.
     """
@@ -36,6 +37,7 @@ class Wanted:
     limit: Fraction | None = None
     hold_limit: bool = False
     texts: Mapping[Knob, str] = field(default_factory=dict)
+    cpus: Cpus | None = None
     untouched: frozenset[Knob] = frozenset()
 
 
@@ -197,13 +199,15 @@ class Knobs:
         self._forget_if_another(group)
         if self._hierarchy.identity(group) is None:
             return
+        if "cpuset" in self._controllers:
+            self._set_cpus(group, wanted.cpus, wanted.clusters)
         changes = self._others(group, wanted)
         if wanted.hold_limit or "cpu" not in self._controllers:
             self._carry_out(group, changes, wanted.clusters)
             return
         text = self._limit_text(group, wanted.limit)
         changes.append(self._change(group, Knob.LIMIT, text))
-        if any(one.startswith(f"{group}/") for one in self.kept):
+        if any(one.startswith(f"{group}/") and Knob.LIMIT in kept.originals for one, kept in self.kept.items()):
             changes += self._below(group, text)
         try:
             self._carry_out(group, changes, wanted.clusters)
@@ -213,12 +217,45 @@ class Knobs:
             # A group below has more: v1 refuses that. It is rare, so nobody looks before.
             self._carry_out(group, [self._change(group, Knob.LIMIT, text), *self._below(group, text)], wanted.clusters)
 
+    def _set_cpus(self, group: str, cpus: Cpus | None, clusters: frozenset[str]) -> None:
+        """v2 gives groups below what is left of their own sets; on v1 they are written too, in an order that works."""
+        original = self.kept.get(group, _NOTHING).originals.get(Knob.CPUS)
+        if cpus is None and original is None:
+            return
+        name = file_of(Knob.CPUS, self._hierarchy.version)
+        where = self._hierarchy.path(group, name)
+        try:
+            now = cpuset.cpus_of(self._hierarchy, group)
+        except FileNotFoundError:
+            self.lacking[where] = Knob.CPUS
+            return
+        self._notice(group, Knob.CPUS, cpuset.text_of(now))
+        target = cpuset.parse(original or "", where) if cpus is None else cpus
+        if now == target:
+            return
+        below = list(self._hierarchy.below(group)) if self._hierarchy.version == 1 else []
+        found, targets = {group: now}, {group: target}
+        for one in below:
+            with contextlib.suppress(FileNotFoundError):  # it is gone
+                if of_one := cpuset.cpus_of(self._hierarchy, one):
+                    was = self.kept.get(one, _NOTHING).originals.get(Knob.CPUS)
+                    own = of_one if was is None else cpuset.parse(was, where)
+                    above = targets[one.rpartition("/")[0]]
+                    found[one], targets[one] = of_one, own & above or above
+        changes = [
+            Change(group=one, knob=Knob.CPUS, before=cpuset.text_of(found[one]), text=cpuset.text_of(to), grows=False)
+            for one, to in cpuset.safe_steps(list(found), found, targets)
+        ]
+        self._keep_originals(changes, clusters)
+        for change in changes:
+            self._write(change)
+
     def _others(self, group: str, wanted: Wanted) -> list[Change | None]:
         """The changes of all knobs of the group itself but the limit, in their order."""
         changes: list[Change | None] = []
         known = {**self.kept.get(group, _NOTHING).originals, **wanted.texts}
         for knob in Knob:
-            if knob is Knob.LIMIT or knob not in known or knob in wanted.untouched:
+            if knob in (Knob.LIMIT, Knob.CPUS) or knob not in known or knob in wanted.untouched:
                 continue
             name = file_of(knob, self._hierarchy.version)
             try:
@@ -278,7 +315,14 @@ class Knobs:
             return
         inside = [below for below in self.kept if below == group or below.startswith(f"{group}/")]
         there = [one for one in inside if self._is_there(one, self.kept[one])]
-        changes = [self._change(one, knob, None) for one in there for knob in Knob if knob in self.kept[one].originals]
+        for one in sorted(there, key=lambda one: one.count("/")):
+            self._set_cpus(one, None, self.kept[one].clusters)
+        changes = [
+            self._change(one, knob, None)
+            for one in there
+            for knob in Knob
+            if knob in self.kept[one].originals and knob is not Knob.CPUS
+        ]
         for change in in_safe_order(change for change in changes if change is not None):
             self._write(change)
         for one in sorted(there, key=lambda one: one.count("/"), reverse=True):

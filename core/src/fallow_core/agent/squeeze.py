@@ -6,14 +6,16 @@ from fractions import Fraction
 from functools import partial
 
 from fallow_core.agent.batch_groups import BatchGroup
+from fallow_core.agent.cpu_sets import CpuSets
 from fallow_core.agent.knobs import Wanted
 from fallow_core.agent.placements import Placements
 from fallow_core.agent.reclaiming import Reclaiming
 from fallow_core.agent.tree import Tree
 from fallow_core.log import event
-from fallow_core.model.qos_policy import QosPolicy, StrategyMode
+from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
 from fallow_core.model.task import SeenTask, TaskKey
-from fallow_core.node.cgroups import cpu, memory
+from fallow_core.node.cgroups import cpu, cpuset, memory
+from fallow_core.node.cgroups.cpuset import Cpus
 from fallow_core.node.cgroups.knob import Knob
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
@@ -37,13 +39,17 @@ class Squeeze:
     was decided for the CPU of its groups.
     """
 
-    def __init__(self, node: Node, policy: QosPolicy, trees: Mapping[str, Tree]) -> None:
+    def __init__(
+        self, node: Node, policy: QosPolicy, trees: Mapping[str, Tree], kubelet_state: str = cpuset.KUBELET_STATE
+    ) -> None:
         self.policy = policy
         self.cpu = trees["cpu"]
         self.memory = trees.get("memory")
         self.reclaiming = None if self.memory is None else Reclaiming(self.memory)
+        self.cpu_sets = CpuSets(trees["cpuset"], kubelet_state) if "cpuset" in trees else None
         self.limits: CpuLimits | None = None
         self.placements = Placements(node, OWN_PREFIX + node.name)
+        self._cpuset = trees.get("cpuset")
         self._trees = list({id(tree): tree for tree in trees.values()}.values())
         self._state = CpuSuppressState()
         self._limited_at: float | None = None
@@ -128,6 +134,8 @@ class Squeeze:
         if "memory" in tree.controllers:
             modes += [policy.memory_reclaim.mode]
             modes += [reconcile.mode] if reconcile.memory_limit_percent is not None else []
+        if "cpuset" in tree.controllers and policy.cpu_suppress.cpuset is not Placing.OFF:
+            modes += [policy.cpu_suppress.mode]
         return modes
 
     def _is_used(self, tree: Tree) -> bool:
@@ -142,12 +150,23 @@ class Squeeze:
             return
         uses = {path: _use(view, group) for path, group in self.groups.items()}
         self._state, self.limits = cpu_suppress.decide(view, uses, self.policy.cpu_suppress, self._state)
+        self._choose_cpus(view.now)
         for path, limit in self.limits.groups.items():
             told = self._told.get(path)
             if told is None or abs(limit - told) * TELL_SHARE >= self.limits.terms["capacity"]:
                 self._told[path] = limit
                 name = "cpu_limit" if self.limits_enforced(self.groups[path]) else "cpu_would_limit"
                 event(log, logging.INFO, name, group=f"/{path}", milli=limit, before=told, **self.limits.terms)
+
+    def _choose_cpus(self, now: float) -> None:
+        """Without a limit that was decided the CPUs stay as they are."""
+        if self.cpu_sets is None or self._cpuset is None:
+            return
+        placing = self.policy.cpu_suppress.cpuset
+        if placing is Placing.OFF:
+            self.cpu_sets.forget()
+        elif self.limits is not None and self.limits.groups:
+            self.cpu_sets.choose(self._cpuset.groups, sum(self.limits.groups.values()), placing, now)
 
     def _note_limited(self, now: float) -> None:
         limited = self.limits is not None and any(map(self.limits_enforced, self.groups.values()))
@@ -156,8 +175,8 @@ class Squeeze:
     def _wanted(self, tree: Tree, group: BatchGroup, view: NodeView) -> Wanted | None:
         """What a group is to have; `None` if it is left as it is."""
         limits = self.limits_enforced(group) and "cpu" in tree.controllers
-        texts = self._texts(tree, group, view)
-        if not limits and not texts and group.path not in tree.knobs.kept:
+        texts, cpus = self._texts(tree, group, view), self._cpus(tree, group)
+        if not limits and not texts and cpus is None and group.path not in tree.knobs.kept:
             return None
         milli = self.limits.groups.get(group.path) if self.limits is not None and limits else None
         return Wanted(
@@ -165,8 +184,14 @@ class Squeeze:
             limit=None if milli is None else Fraction(milli, 1000),
             hold_limit=limits and milli is None,
             texts=texts,
+            cpus=cpus,
             untouched=frozenset() if self.reclaiming is None else self.reclaiming.untouched(group.path),
         )
+
+    def _cpus(self, tree: Tree, group: BatchGroup) -> Cpus | None:
+        if self.cpu_sets is None or tree is not self._cpuset or not self.limits_enforced(group):
+            return None
+        return self.cpu_sets.chosen.get(group.path)
 
     def _texts(self, tree: Tree, group: BatchGroup, view: NodeView) -> dict[Knob, str]:
         reconcile = self.policy.cgroup_reconcile

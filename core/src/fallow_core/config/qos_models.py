@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from fallow_core.config.fields import Model, Percent, mismatch, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import PublishingMode
-from fallow_core.model.qos_policy import QosPolicy, StrategyMode
+from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
 from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPolicy
 
 _TAKE_BACK, _QOS = TakeBackPolicy(), QosPolicy()
@@ -30,7 +30,7 @@ class _Strategy(Model):
 
 
 def _ratio_or_off(value: object) -> int | None:
-    return None if value in ("off", False) else quantities.ratio_percent(value)
+    return None if value == "off" else quantities.ratio_percent(value)
 
 
 class CpuSuppress(_Strategy):
@@ -38,6 +38,7 @@ class CpuSuppress(_Strategy):
 
     minimum: Percent = _QOS.cpu_suppress.minimum_percent
     step: Percent = _QOS.cpu_suppress.step_percent
+    cpuset: Annotated[Placing, Field(strict=False)] = _QOS.cpu_suppress.cpuset
 
 
 class CgroupReconcile(_Strategy):

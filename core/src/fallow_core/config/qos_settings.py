@@ -29,6 +29,7 @@ def qos_of(model: Qos) -> QosPolicy:
             mode=model.cpu_suppress.mode,
             minimum_percent=model.cpu_suppress.minimum,
             step_percent=model.cpu_suppress.step,
+            cpuset=model.cpu_suppress.cpuset,
         ),
         cgroup_reconcile=CgroupReconcilePolicy(
             mode=model.cgroup_reconcile.mode, memory_limit_percent=model.cgroup_reconcile.memory_limit

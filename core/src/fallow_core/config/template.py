@@ -117,11 +117,13 @@ kind: Fallow
 # do), enforce.
 #qos:
 # Control groups of batch get a CPU limit: what all else leaves of the CPU watermark, but no less than minimum. It grows
-# by at most step with each measurement.
+# by at most step a second. With cpuset batch is besides kept on as many CPUs, whole cores first: spread over the NUMA
+# zones, or packed into as few as will do; CPUs that somebody has alone are left out.
 #  cpuSuppress:
 #    mode: observe
 #    minimum: 2%
 #    step: 10%
+#    cpuset: off
 # Control groups of batch get the smallest CPU weight; tasks that have no group of their own are put into one. With a
 # memoryLimit such as 120% groups, and tasks in groups that were made, use no more memory than that of their requests.
 #  cgroupReconcile:

@@ -12,17 +12,26 @@ class StrategyMode(StrEnum):
     ENFORCE = "enforce"
 
 
+class Placing(StrEnum):
+    """Whether batch runs on some CPUs alone: on cores of all NUMA zones in turn, or of as few zones as will do."""
+
+    OFF = "off"
+    SPREAD = "spread"
+    PACKED = "packed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSuppressPolicy:
     """Batch gets a CPU limit: what online services and the system leave of the node below its watermark.
 
-    `minimum_percent`: what it always gets, of the node. `step_percent`: by how much of the node a limit grows with one
-    reading; it shrinks at once.
+    `minimum_percent`: what it always gets, of the node. `step_percent`: by how much of the node a limit grows in a
+    second; it shrinks at once. `cpuset`: on which CPUs batch is kept besides.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
     minimum_percent: int = 2
     step_percent: int = 10
+    cpuset: Placing = Placing.OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 others   = max(used − batch_used, reserved)                  online services and the system, as measured
 allowed  = capacity − margin − others, from minimum × capacity to cap             all batch together;
-           at most `step` × capacity more than a reading ago
+           at most `step` × capacity more than a second ago
 outside  = batch_used − used by the tasks in groups          daemons, and tasks in no group of their own
 limit    = allowed − outside, no less than minimum × capacity
 
@@ -20,6 +20,8 @@ from fallow_core.qos.need import NodeView
 
 LEAST_MILLI = 10
 """The kernel knows no smaller limit with its usual period of 100 ms."""
+STEP_SECONDS = 1.0
+"""A reading after less time allows a part of a step, one after more time a whole one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +88,10 @@ def decide(
 
 def _step(measured_at: float, capacity: BatchCapacity, policy: CpuSuppressPolicy, state: CpuSuppressState) -> int:
     """By how much more may be allowed: nothing before there is a new reading."""
-    if measured_at == state.measured_at:
+    if measured_at == state.measured_at or state.measured_at is None:
         return 0
-    return max(capacity.capacity * policy.step_percent // 100, LEAST_MILLI)
+    part = min(measured_at - state.measured_at, STEP_SECONDS) / STEP_SECONDS
+    return max(int(capacity.capacity * policy.step_percent * part) // 100, 1)
 
 
 def _shared(limit: int, groups: Mapping[str, GroupUse]) -> dict[str, int]:

@@ -8,8 +8,8 @@ from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.agent.squeeze import OWN_PREFIX, Squeeze
 from fallow_core.agent.tree import Tree
 from fallow_core.model.policy import SwitchState
-from fallow_core.model.qos_policy import StrategyMode
-from fallow_core.node.cgroups import cpu
+from fallow_core.model.qos_policy import Placing, StrategyMode
+from fallow_core.node.cgroups import cpu, cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
 from fallow_core.qos.need import NodeView
@@ -49,7 +49,8 @@ class Squeezing:
         if "cpu" not in found:
             self.missing = self.lacking["cpu"]
             return
-        self.squeeze = Squeeze(node, config.qos, trees_of(found, config.state_dir, OWN_PREFIX + node.name))
+        trees = trees_of(found, config.state_dir, OWN_PREFIX + node.name)
+        self.squeeze = Squeeze(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
 
     def step(self, fallow: Standalone, lists: Mapping[str, Listed], is_known: bool) -> None:
         """One round. `is_known`: each cluster that lists tasks has an instance."""
@@ -96,6 +97,8 @@ class Squeezing:
         if qos.identity.mode is not StrategyMode.OFF and squeeze.groups:
             knobs = [cpu.identity_knob(squeeze.cpu.hierarchy, group) for group in squeeze.groups]
             found["identity"] = "" if any(knobs) else cpu.NO_IDENTITY
+        if qos.cpu_suppress.mode is not StrategyMode.OFF and qos.cpu_suppress.cpuset is not Placing.OFF:
+            found["cpuset"] = squeeze.cpu_sets.unavailable if squeeze.cpu_sets else self.lacking.get("cpuset", "")
         return {name: why for name, why in found.items() if why}
 
     def problems(self, config: Config) -> list[str]:
