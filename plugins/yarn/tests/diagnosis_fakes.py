@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
 
 from fallow_hookspecs import Daemon, Finding, Node, Process
+from fallow_yarn.access import Access, access
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.diagnosis.outside import HostSize, Outside, Page
 from fallow_yarn.diagnosis.settings import Settings
@@ -95,7 +96,7 @@ class Fakes:
             local = are_local((self.manager.place,))
             return own_ids(by_host(ids), node.addresses, wanted.node_managers, local)
 
-        found = diagnose(self.manager, wanted, own, (HOST,), Deadline.after(5), self._outside())
+        found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._outside())
         by_subject = {finding.subject: finding for finding in found}
         assert len(by_subject) == len(found)
         assert all(finding.advice for finding in found if finding.ok is False)
@@ -111,11 +112,11 @@ class Fakes:
             processes=self._processes,
         )
 
-    def _manager_page(self, _place: Place, _user: str, _deadline: Deadline) -> Page:
+    def _manager_page(self, _place: Place, _access: Access, _deadline: Deadline) -> Page:
         self.asked.append("manager")
         return self.manager_says
 
-    def _node_page(self, address: str, _user: str, _deadline: Deadline) -> Page:
+    def _node_page(self, address: str, _access: Access, _deadline: Deadline) -> Page:
         self.asked.append(address)
         return self.node_says
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from plugins.yarn.tests.yarn_fakes import spec
 
+from fallow_yarn.access import Access
 from fallow_yarn.diagnosis import outside
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
@@ -15,6 +16,7 @@ from fallow_yarn.rest import Web
 
 Serve = Callable[..., Endpoint]
 Script = Callable[[socket.socket], None]
+U = Access.simple("u")
 CONF = b'{"properties":[{"key":"a","value":"1"}]}'
 DATE = "Sun, 29 Nov 2026 20:00:00 GMT"
 AT_DATE = 1795982400.0
@@ -59,7 +61,7 @@ def test_the_resource_managers_page_is_asked_for_at_its_web_address(serve: Serve
     seen: list[str] = []
     endpoint = serve(page(CONF, seen))
     (place,) = places(spec(resourceManager={"host": "rm", "web": endpoint.authority}))
-    found = outside.manager_page(place, "u", soon())
+    found = outside.manager_page(place, U, soon())
     assert (found.settings.text("a"), seen) == ("1", ["/conf"])
 
 
@@ -67,14 +69,14 @@ def test_a_node_manager_is_asked_for_its_settings_and_for_itself(serve: Serve) -
     seen: list[str] = []
     info = b'{"nodeInfo":{"nodeManagerVersion":"3.5.0"}}'
     endpoint = serve(page(CONF, seen, f"Date: {DATE}"), page(info, seen))
-    found = outside.node_page(endpoint.authority, "u", soon())
+    found = outside.node_page(endpoint.authority, U, soon())
     assert (found.settings.text("a"), found.info, found.problem) == ("1", {"nodeManagerVersion": "3.5.0"}, "")
     assert seen == ["/conf", "/ws/v1/node/info"]
 
 
 def test_a_node_manager_whose_settings_are_closed_still_tells_its_release(serve: Serve) -> None:
     endpoint = serve(page(b"", [], status="403 Forbidden"), page(b'{"nodeInfo":{"nodeManagerVersion":"3.5.0"}}', []))
-    found = outside.node_page(endpoint.authority, "u", soon())
+    found = outside.node_page(endpoint.authority, U, soon())
     assert found.info == {"nodeManagerVersion": "3.5.0"}
     assert "HTTP 403" in found.problem
 
@@ -82,12 +84,12 @@ def test_a_node_manager_whose_settings_are_closed_still_tells_its_release(serve:
 @pytest.mark.parametrize("info", [b"{}", b"[1]", b"no JSON"])
 def test_a_node_manager_that_says_nothing_of_itself_keeps_its_settings(serve: Serve, info: bytes) -> None:
     endpoint = serve(page(CONF, []), page(info, []))
-    found = outside.node_page(endpoint.authority, "u", soon())
+    found = outside.node_page(endpoint.authority, U, soon())
     assert (found.settings.text("a"), found.info) == ("1", {})
 
 
 def test_a_node_manager_without_a_web_address_is_a_problem_in_words() -> None:
-    assert "no web address" in outside.node_page("", "u", soon()).problem
+    assert "no web address" in outside.node_page("", U, soon()).problem
 
 
 def test_the_size_of_the_host_is_that_of_proc(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import Found
 
 from fallow_hookspecs import Finding
+from fallow_yarn.access import Access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.ipc import wire
@@ -105,7 +106,7 @@ def serving(service: Service) -> Iterator[str]:
 def findings(*, client: str, admin: str, web: str, seconds: float = 10) -> Found:
     manager = ResourceManager.at(client=client, admin=admin, web=web, user="yarn")
     spec = YarnSpec.model_validate({"resourceManager": {"host": "unused"}})
-    found = diagnose(manager, spec, lambda _node, _ids: [], (), Deadline.after(seconds))
+    found = diagnose(manager, spec, Access.simple("yarn"), lambda _node, _ids: [], (), Deadline.after(seconds))
     manager.close()
     assert all(finding.ok is False and finding.advice and finding.detail.isprintable() for finding in found)
     return {finding.subject: finding for finding in found}

@@ -7,6 +7,7 @@ from plugins.yarn.tests.proc_fakes import NM, NODE_ID, NOW_TICKS, YOUNG_TICKS, F
 from plugins.yarn.tests.yarn_fakes import Clock
 
 from fallow_hookspecs import KillAnswer, KillOrder, KillResult, Resources, Task, TaskRole, TaskState
+from fallow_yarn.access import Access
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
@@ -31,7 +32,7 @@ class Host:
     takes_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        self.tasks = NodeTasks("yarn", 500, self.clock, lambda: NOW_TICKS, self.proc.root)
+        self.tasks = NodeTasks(Access.simple("yarn"), 500, self.clock, lambda: NOW_TICKS, self.proc.root)
 
     def list(self, addresses: Mapping[str, str] = ADDRESSES) -> Listed:
         return self.tasks.list(addresses, [NODE_ID], Deadline.after(5, self.clock))
@@ -55,8 +56,8 @@ class Host:
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(FakeProc(tmp_path))
 
-    def ask(addresses: Mapping[str, str], user: str, deadline: Deadline) -> Mapping[str, Answer]:
-        assert (user, deadline.at) == ("yarn", host.clock.now + 5)
+    def ask(addresses: Mapping[str, str], access: Access, deadline: Deadline) -> Mapping[str, Answer]:
+        assert (access.user, deadline.at) == ("yarn", host.clock.now + 5)
         host.clock.now += host.takes_seconds
         return dict.fromkeys(addresses, host.answer)
 

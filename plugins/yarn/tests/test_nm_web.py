@@ -6,6 +6,7 @@ import pytest
 from plugins.yarn.tests.proc_fakes import NODE_ID, container
 
 from fallow_hookspecs import TaskState
+from fallow_yarn.access import Access
 from fallow_yarn.errors import DeadlineError, ProtocolError, RemoteError, UnreachableError, YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
@@ -13,6 +14,7 @@ from fallow_yarn.nm import web
 from fallow_yarn.nm.web import Listing, ask, read_containers, web_of
 from fallow_yarn.rm.size import Size
 
+YARN = Access.simple("yarn")
 Serve = Callable[..., Endpoint]
 ONE, TWO = container(1), container(2)
 
@@ -38,7 +40,7 @@ def answering(body: object, status: str = "200 OK") -> Callable[[socket.socket],
 
 
 def read(serve: Serve, body: object) -> Listing:
-    return read_containers(web_of(serve(answering(body)).authority, "yarn"), NODE_ID, Deadline.after(10))
+    return read_containers(web_of(serve(answering(body)).authority, YARN), NODE_ID, Deadline.after(10))
 
 
 def listing(serve: Serve, *entries: object) -> Listing:
@@ -124,7 +126,7 @@ def test_each_node_manager_answers_for_itself(serve: Serve) -> None:
     good = serve(answering({"containers": {"container": [entry()]}}))
     bad = serve(answering({}, "500 Internal Server Error"))
     addresses = {NODE_ID: good.authority, "b:1": bad.authority, "c:1": "", "d:1": "127.0.0.1:1"}
-    answers = ask(addresses, "yarn", Deadline.after(10))
+    answers = ask(addresses, YARN, Deadline.after(10))
     found = answers[NODE_ID]
     assert isinstance(found, Listing)
     assert found.containers.keys() == {ONE}
@@ -139,9 +141,11 @@ def test_one_that_is_silent_takes_nobody_elses_time(serve: Serve, monkeypatch: p
         connected.recv(4096)
 
     answers = ask(
-        {"a:1": serve(silent).authority, NODE_ID: serve(answering({})).authority}, "yarn", Deadline.after(0.4)
+        {"a:1": serve(silent).authority, NODE_ID: serve(answering({})).authority},
+        YARN,
+        Deadline.after(0.4),
     )
     assert isinstance(answers["a:1"], DeadlineError)
     assert answers[NODE_ID] == Listing(containers={})
     monkeypatch.setattr(web, "ANSWER_SECONDS", 0.1)
-    assert isinstance(ask({"a:1": serve(silent).authority}, "yarn", Deadline.after(60))["a:1"], YarnError)
+    assert isinstance(ask({"a:1": serve(silent).authority}, YARN, Deadline.after(60))["a:1"], YarnError)

@@ -107,4 +107,6 @@ def test_the_json_schema_has_the_names_of_the_file() -> None:
         "user",
         "nodeManagers",
         "vcoreMilli",
+        "kerberos",
+        "tls",
     }

@@ -383,7 +383,7 @@ def test_two_clusters_on_one_host_talk_to_their_own_resource_managers() -> None:
 def test_the_lanes_have_a_resource_manager_each_and_share_what_they_know() -> None:
     built: list[tuple[FakeManager, plugin.Shared]] = []
 
-    def build(_spec: object, _places: object, shared: plugin.Shared) -> FakeManager:
+    def build(_places: object, shared: plugin.Shared) -> FakeManager:
         built.append((FakeManager(), shared))
         return built[-1][0]
 

@@ -125,13 +125,13 @@ def spec(**settings: object) -> YarnSpec:
 def instance(manager: FakeManager, clock: Clock | None = None, **settings: object) -> YarnInstance:
     """An instance whose lanes both talk to this manager."""
     cluster = ClusterConfig(name="etl", roles=frozenset(Role), spec=spec(**settings))
-    return YarnInstance(cluster, clock or Clock(), lambda _spec, _places, _shared: manager)
+    return YarnInstance(cluster, clock or Clock(), lambda _places, _shared: manager)
 
 
 def instance_on(proc_root: Path, manager: FakeManager, *roles: Role, clock: Callable[[], float]) -> YarnInstance:
     """An instance that sees these processes, in these roles or in both."""
     cluster = ClusterConfig(name="etl", roles=frozenset(roles or Role), spec=spec())
-    return YarnInstance(cluster, clock, lambda _spec, _places, _shared: manager, proc_root, lambda: NOW_TICKS)
+    return YarnInstance(cluster, clock, lambda _places, _shared: manager, proc_root, lambda: NOW_TICKS)
 
 
 def facts(

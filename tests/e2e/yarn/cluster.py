@@ -2,7 +2,7 @@
 
 import shlex
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -47,13 +47,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start every daemon at once; return when the scheduler has every NodeManager. A failure stops them all."""
-        everywhere = self.rm.properties()
-        config.write(self.folder / "client", everywhere)
-        scheduler = config.capacity_scheduler(self.setup)
-        config.write(self.rm.home / "conf", everywhere | config.rm_site(self.setup, self.rm.home) | scheduler)
-        for nm in self.nms.values():
-            own = config.nm_site(self.setup, nm.name, nm.home, nm.ipc, nm.localizer, nm.web)
-            config.write(nm.home / "conf", everywhere | own)
+        self.configure(self.rm.properties(), {self.rm: {}})
         try:
             for name in self.daemons:
                 self.launch(name)
@@ -61,6 +55,16 @@ class Cluster:
         except BaseException:
             self.stop()
             raise
+
+    def configure(self, everywhere: Mapping[str, str], managers: Mapping[ResourceManager, Mapping[str, str]]) -> None:
+        """Write the files of all daemons: what all of them know, and what each ResourceManager has of its own."""
+        config.write(self.folder / "client", everywhere)
+        scheduler = config.capacity_scheduler(self.setup)
+        for rm, own in managers.items():
+            config.write(rm.home / "conf", {**everywhere, **config.rm_site(self.setup, rm.home), **scheduler, **own})
+        for nm in self.nms.values():
+            site = config.nm_site(self.setup, nm.name, nm.home, nm.ipc, nm.localizer, nm.web)
+            config.write(nm.home / "conf", {**everywhere, **site})
 
     def stop(self) -> None:
         """Kill the daemons and every container; may be called again."""

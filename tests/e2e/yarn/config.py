@@ -6,6 +6,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 CAPACITY = "yarn.scheduler.capacity."
+RM = "yarn.resourcemanager"
 STATE_STORE = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
 LOG4J = """log4j.rootLogger=INFO,out
 log4j.appender.out=org.apache.log4j.ConsoleAppender

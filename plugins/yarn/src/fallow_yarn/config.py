@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -72,6 +72,33 @@ class ResourceManagerSpec(_Model):
         return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
 
 
+class KerberosSpec(_Model):
+    """Kerberos: whose tickets, from where, for which ResourceManager, and how strongly protected.
+
+    Without `keytab` and `ticket_cache` the environment of `fallow run` counts (KRB5CCNAME, KRB5_CLIENT_KTNAME).
+    `resource_manager_principal` may have `_HOST` as its host. `protection`: which of Hadoop's are taken; of those that
+    the ResourceManager offers, the strongest.
+    """
+
+    principal: Annotated[str, Field(min_length=1)] | None = None
+    keytab: Annotated[str, Field(pattern=r"^/")] | None = None
+    ticket_cache: Annotated[str, Field(min_length=1)] | None = None
+    resource_manager_principal: Annotated[str, Field(pattern=r"^[^/@\s]+/[^/@\s]+(@[^/@\s]+)?$")] | None = None
+    protection: Annotated[list[Literal["authentication", "integrity", "privacy"]], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.keytab is not None and self.ticket_cache is not None:
+            raise ValueError("give keytab or ticketCache, not both")
+        return self
+
+
+class TlsSpec(_Model):
+    """Web ports that speak TLS. `ca_file`: the authorities to trust, in PEM; without it those of this host."""
+
+    ca_file: Annotated[str, Field(pattern=r"^/")] | None = None
+
+
 def _several(value: dict[str, ResourceManagerSpec]) -> dict[str, ResourceManagerSpec]:
     if len(value) < 2:
         raise ValueError("these are the ResourceManagers of high availability, two or more; one is resourceManager")
@@ -92,10 +119,14 @@ class YarnSpec(_Model):
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
     node_managers: Annotated[list[Address], AfterValidator(_not_empty)] | None = None
     vcore_milli: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    kerberos: KerberosSpec | None = None
+    tls: TlsSpec | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         ways = (self.resource_manager, self.resource_managers, self.hadoop_conf_dir)
         if sum(way is not None for way in ways) != 1:
             raise ValueError("give one of resourceManager (one), resourceManagers (several by id) and hadoopConfDir")
+        if self.kerberos is not None and self.hadoop_conf_dir is None and not self.kerberos.resource_manager_principal:
+            raise ValueError("kerberos: give resourceManagerPrincipal, such as rm/_HOST@EXAMPLE.COM, or hadoopConfDir")
         return self

@@ -9,6 +9,7 @@
     │   ├── SilentHostError         nothing came back: the host is down, or a filter drops what is sent
     │   └── ConnectionLostError     there was one, and it ended before the answer was complete
     ├── DeadlineError               connected, and no answer in the time the caller gave
+    ├── CredentialsError            this side cannot prove who it is (Kerberos)
     ├── ProtocolError               what answers there says something impossible
     │   └── WrongPortError          it speaks another protocol
     └── RemoteError                 the ResourceManager answered, and refused
@@ -66,6 +67,10 @@ class WrongPortError(ProtocolError):
     """What listens there speaks another protocol, from its first bytes on: HTTP, TLS, Hadoop IPC, or an unknown one."""
 
 
+class CredentialsError(YarnError):
+    """This side cannot prove who it is: no ticket, a wrong keytab, a KDC that is away."""
+
+
 class RemoteError(YarnError):
     """The ResourceManager refused the request.
 
@@ -87,7 +92,7 @@ class AccessDeniedError(RemoteError):
 
 
 class AuthenticationRefusedError(RemoteError):
-    """The ResourceManager does not accept SIMPLE authentication."""
+    """The ResourceManager does not accept this way of saying who one is, or the proof."""
 
 
 class UnknownNodeError(RemoteError):

@@ -13,12 +13,14 @@ def places(spec: YarnSpec) -> tuple[Place, ...]:
     """
     if spec.hadoop_conf_dir is not None:
         return resource_managers(spec.hadoop_conf_dir)
+    secure = spec.tls is not None
     if spec.resource_managers is not None:
         return tuple(
-            _place(name, given, f"spec.resourceManagers.{name}") for name, given in spec.resource_managers.items()
+            _place(name, given, f"spec.resourceManagers.{name}", secure=secure)
+            for name, given in spec.resource_managers.items()
         )
     assert spec.resource_manager is not None  # the model sees to that
-    return (_place("", spec.resource_manager, "spec.resourceManager"),)
+    return (_place("", spec.resource_manager, "spec.resourceManager", secure=secure),)
 
 
 def are_local(found: tuple[Place, ...]) -> bool:
@@ -26,10 +28,11 @@ def are_local(found: tuple[Place, ...]) -> bool:
     return all(is_loopback(place.admin.host) for place in found)
 
 
-def _place(name: str, given: ResourceManagerSpec, setting: str) -> Place:
+def _place(name: str, given: ResourceManagerSpec, setting: str, *, secure: bool) -> Place:
     return Place(
         name=name,
         client=server(Server.CLIENT, given.client_address, f"{setting}.client"),
         admin=server(Server.ADMIN, given.admin_address, f"{setting}.admin"),
         web=server(Server.WEB, given.web_address, f"{setting}.web"),
+        secure_web=secure,
     )

@@ -33,7 +33,7 @@ from fallow_hookspecs import (
     hookimpl,
 )
 from fallow_yarn import report
-from fallow_yarn.access import Access
+from fallow_yarn.access import Access, access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.ending import by_manager
@@ -55,16 +55,16 @@ STANDBY_PAUSE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the lanes of a cluster have in common: which sizes nodes may have, and which ResourceManager is active."""
+    """What the lanes of a cluster have in common: who we are, which sizes nodes may have, and who is active."""
 
+    access: Access
     history: SizeHistory = field(default_factory=SizeHistory)
     lead: Lead = field(default_factory=Lead)
 
 
-def resource_manager(spec: YarnSpec, found: tuple[Place, ...], shared: Shared) -> Manager:
-    """The ResourceManager of a spec, be it one or the active one of several; not connected yet."""
-    access = Access.simple(spec.user)
-    managers = [ResourceManager(place, access, shared.history) for place in found]
+def resource_manager(found: tuple[Place, ...], shared: Shared) -> Manager:
+    """The ResourceManager at these places, be it one or the active one of several; not connected yet."""
+    managers = [ResourceManager(place, shared.access, shared.history) for place in found]
     return managers[0] if len(managers) == 1 else ActiveManager(managers, shared.lead, time.monotonic)
 
 
@@ -75,7 +75,7 @@ class YarnInstance:
         self,
         cluster: ClusterConfig,
         clock: Callable[[], float] = time.monotonic,
-        manager: Callable[[YarnSpec, tuple[Place, ...], Shared], Manager] = resource_manager,
+        manager: Callable[[tuple[Place, ...], Shared], Manager] = resource_manager,
         proc_root: Path = PROC_ROOT,
         ticks: Callable[[], int] = now_ticks,
     ) -> None:
@@ -83,10 +83,10 @@ class YarnInstance:
         self._spec = spec
         self._clock = clock
         self._proc_root, self._ticks = proc_root, ticks
-        self._places = places(spec)
-        self._are_local = are_local(self._places)
-        shared = Shared()
-        self._reads, self._acts = manager(spec, self._places, shared), manager(spec, self._places, shared)
+        found = places(spec)
+        self._are_local = are_local(found)
+        self._shared = shared = Shared(access(spec))
+        self._reads, self._acts = manager(found, shared), manager(found, shared)
         self._nodes: Mapping[str, NodeReading] = {}
         self._ids_by_host: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})
         self._capabilities: Capabilities | None = None
@@ -146,7 +146,7 @@ class YarnInstance:
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         """What an operator should know of the ResourceManager and of the NodeManagers here."""
         deadline = Deadline.after(timeout_seconds, self._clock)
-        return diagnose(self._reads, self._spec, self._own, nodes, deadline)
+        return diagnose(self._reads, self._spec, self._shared.access, self._own, nodes, deadline)
 
     def close(self) -> None:
         """Close the connections."""
@@ -202,7 +202,7 @@ class YarnInstance:
         return ""
 
     def _tasks_of(self, node: Node) -> NodeTasks:
-        tasks = NodeTasks(self._spec.user, self._spec.vcore_milli, self._clock, self._ticks, self._proc_root)
+        tasks = NodeTasks(self._shared.access, self._spec.vcore_milli, self._clock, self._ticks, self._proc_root)
         return self._tasks.setdefault(node.name, tasks)
 
     def _web_addresses(self, node: Node) -> dict[str, str]:

@@ -4,6 +4,8 @@ import http.client
 import io
 import json
 import socket
+import ssl
+from collections.abc import Callable, MutableMapping
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 from urllib.parse import quote
 
@@ -30,14 +32,33 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
+TLS_PORT: Final = "this is a TLS port (set spec.tls to speak TLS)"
+
+Proof = Callable[[Endpoint, Deadline], str]
+"""Makes the value of the header `Authorization` for one request to a server."""
 
 
 class Web:
     """The web server of a Hadoop daemon. A connection a request: the answers are few, and none is left half read."""
 
-    def __init__(self, endpoint: Endpoint, user: str) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        user: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+        proof: Proof | None = None,
+        cookies: MutableMapping[str, str] | None = None,
+    ) -> None:
+        """`proof` makes the header that shows who asks; without, the server is told the user and believes it.
+
+        `cookies` has what servers gave for a proof, by their addresses; it may be shared by threads.
+        """
         self.endpoint = endpoint
         self._user = user
+        self._tls = tls
+        self._proof = proof
+        self._cookies = {} if cookies is None else cookies
 
     def json(self, path: str, deadline: Deadline) -> object:
         """The JSON of a page. `path` may hold a query; what it is made of must be quoted already."""
@@ -70,9 +91,23 @@ class Web:
 
     def dated_page(self, path: str, deadline: Deadline) -> tuple[bytearray, str]:
         """The body of a page that was found, and the server's own time (its `Date` header; empty if it has none)."""
-        channel = Channel.connect(self.endpoint, deadline)
+        had_cookie = self.endpoint.authority in self._cookies
+        response, body = self._exchange(path, deadline)
+        if response.status == http.client.UNAUTHORIZED and had_cookie:  # it lasts for hours, and not for ever
+            self._cookies.pop(self.endpoint.authority, None)
+            response, body = self._exchange(path, deadline)
+        if response.status != http.client.OK:
+            raise self._refusal(path, response, body)
+        cookie = "" if self._proof is None else _signed_cookie(response)
+        if cookie:
+            self._cookies[self.endpoint.authority] = cookie
+        return body, response.headers.get("Date", "")
+
+    def _exchange(self, path: str, deadline: Deadline) -> tuple[http.client.HTTPResponse, bytearray]:
+        request = self._request(path, deadline)
+        channel = Channel.connect(self.endpoint, deadline, self._tls)
         try:
-            channel.send(self._request(path), deadline)
+            channel.send(request, deadline)
             response = http.client.HTTPResponse(cast(socket.socket, _Incoming(channel, deadline)))
             response.begin()
             body = bytearray()
@@ -84,18 +119,24 @@ class Web:
             raise ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}")) from None
         finally:
             channel.close()
-        if response.status != http.client.OK:
-            raise self._refusal(path, response, body)
-        return body, response.headers.get("Date", "")
+        return response, body
 
-    def _request(self, path: str) -> bytes:
-        query = f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
+    def _request(self, path: str, deadline: Deadline) -> bytes:
+        query, who = "", []
+        cookie = self._cookies.get(self.endpoint.authority)
+        if self._proof is None:
+            query = f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
+        elif cookie:
+            who = [f"Cookie: {cookie}"]
+        else:
+            who = [f"Authorization: {self._proof(self.endpoint, deadline)}"]
         lines = (
             f"GET {path}{query} HTTP/1.1",
             f"Host: {self.endpoint.authority}",
             "Accept: application/json",
             "Accept-Encoding: identity",
             "Connection: close",
+            *who,
         )
         return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
 
@@ -112,6 +153,7 @@ class Web:
             return WrongPortError(self._explain(path, "this is a Hadoop IPC port"))
         message = self._explain(path, said)
         if status == http.client.UNAUTHORIZED:
+            message += "" if self._proof else "; if the cluster has Kerberos, set spec.kerberos"
             return AuthenticationRefusedError(message, kind=kind, detail=detail)
         if status == http.client.FORBIDDEN:
             return AccessDeniedError(message, kind=kind, detail=detail)
@@ -122,12 +164,18 @@ class Web:
         if isinstance(error, http.client.RemoteDisconnected):
             return ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
         if str(error).startswith("\x15\x03"):
-            return WrongPortError(self._explain(path, "this is a TLS port: it answered with a TLS alert"))
+            return WrongPortError(self._explain(path, f"{TLS_PORT}: it answered with a TLS alert"))
         return WrongPortError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
 
     def _explain(self, path: str, seen: str) -> str:
         expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
         return f"{self.endpoint}: GET {path}: {seen}; {expected}"
+
+
+def _signed_cookie(response: http.client.HTTPResponse) -> str:
+    """The cookie by which the server knows who asked, without its attributes."""
+    cookies = (header.partition(";")[0].strip() for header in response.headers.get_all("Set-Cookie", []))
+    return next((cookie for cookie in cookies if cookie.startswith("hadoop.auth=") and len(cookie) > 16), "")
 
 
 class _Incoming(io.RawIOBase):

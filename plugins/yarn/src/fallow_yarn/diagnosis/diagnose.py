@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from fallow_hookspecs import Finding, Node
+from fallow_yarn.access import Access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import manager as manager_findings
 from fallow_yarn.diagnosis import reach, sizes
@@ -31,6 +32,7 @@ HOPELESS = (UnknownHostError, SilentHostError, DeadlineError)
 def diagnose(
     manager: Manager,
     spec: YarnSpec,
+    access: Access,
     own: Own,
     nodes: tuple[Node, ...],
     deadline: Deadline,
@@ -53,7 +55,7 @@ def diagnose(
         answers = {Server.WEB: facts, Server.CLIENT: listed, Server.ADMIN: refused}
         errors = {kind: error for kind, error in answers.items() if isinstance(error, YarnError)}
         return (*manager_findings.ports(errors, place), *several)
-    page = outside.manager_page(place, spec.user, deadline)
+    page = outside.manager_page(place, access, deadline)
     reading = _tried(lambda: manager.read(deadline))
     identity = facts.identity
     findings = [
@@ -62,7 +64,7 @@ def diagnose(
         manager_findings.release(identity),
         manager_findings.clock(page),
     ]
-    findings += manager_findings.rights(refused, page, identity, spec.user, place)
+    findings += manager_findings.rights(refused, page, identity, access.user, place)
     if isinstance(reading, YarnError):
         if identity.active:  # a standby has no client port
             findings += manager_findings.mixed_up(reading, refused)
@@ -74,7 +76,7 @@ def diagnose(
     largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids})
     findings += [] if largest is None else [largest]
     for node in nodes:
-        findings += _node(node, mine[node.name], facts, reading, spec, place, deadline, outside)
+        findings += _node(node, mine[node.name], facts, reading, spec, access, place, deadline, outside)
     return tuple(findings)
 
 
@@ -84,6 +86,7 @@ def _node(
     facts: Facts,
     reading: Reading,
     spec: YarnSpec,
+    access: Access,
     place: Place,
     deadline: Deadline,
     outside: Outside,
@@ -103,7 +106,7 @@ def _node(
         yield sizes.room(node.name, len(found), floor, lend)
     for node_id in found:
         entry = reading.nodes[node_id]
-        page = outside.node_page(entry.node.http_address, spec.user, deadline)
+        page = outside.node_page(entry.node.http_address, access, deadline)
         yield sizes.current(entry, floor)
         if lend is not None and page.settings.values:
             yield sizes.configured(node_id, page.settings, floor, lend)

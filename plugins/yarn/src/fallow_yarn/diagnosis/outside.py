@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fallow_hookspecs import Daemon
+from fallow_yarn.access import Access
 from fallow_yarn.diagnosis.settings import Settings, parse
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
@@ -52,23 +53,23 @@ class HostSize:
 class Outside:
     """The ways to look, which a test replaces."""
 
-    manager_page: Callable[[Place, str, Deadline], Page]
-    node_page: Callable[[str, str, Deadline], Page]
+    manager_page: Callable[[Place, Access, Deadline], Page]
+    node_page: Callable[[str, Access, Deadline], Page]
     host_size: Callable[[], HostSize | None]
     disk_used_percent: Callable[[str], float | None]
     has_cgroup: Callable[[str], bool]
     processes: Callable[[Collection[str]], Iterable[Daemon]]
 
 
-def manager_page(place: Place, user: str, deadline: Deadline) -> Page:
+def manager_page(place: Place, access: Access, deadline: Deadline) -> Page:
     """The ResourceManager's settings and clock: one call."""
-    return conf_page(Web(place.web, user), deadline.within(PAGE_SECONDS))
+    return conf_page(access.web(place.web, secure=place.secure_web), deadline.within(PAGE_SECONDS))
 
 
-def node_page(http_address: str, user: str, deadline: Deadline) -> Page:
+def node_page(http_address: str, access: Access, deadline: Deadline) -> Page:
     """A NodeManager's settings, clock and page about itself: two calls."""
     try:
-        web = web_of(http_address, user)
+        web = web_of(http_address, access)
     except ValueError:
         return Page(problem="the ResourceManager lists no web address of it")
     page = conf_page(web, deadline.within(PAGE_SECONDS))

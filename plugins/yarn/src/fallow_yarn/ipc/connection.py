@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from typing import Protocol
 
 from fallow_yarn.errors import ConnectionLostError, ProtocolError, YarnError
 from fallow_yarn.ipc import wire
@@ -10,18 +11,36 @@ from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.remote import remote_error
 from fallow_yarn.ipc.transport import Channel
 
-Authenticate = Callable[[Channel, str, bytes, Deadline], bytes]
+
+class Stream(Protocol):
+    """What calls are sent over: a channel, or one whose content is protected."""
+
+    def send(self, data: bytes, deadline: Deadline) -> None:
+        """Send all of `data`."""
+
+    def receive_exactly(self, count: int, deadline: Deadline, *, begun: bool = False) -> bytes:
+        """`count` bytes; see `Channel`."""
+
+    def is_quiet(self) -> bool:
+        """Whether the connection still stands and nothing waits in it."""
+
+    def close(self) -> None:
+        """Close it; safe to repeat."""
+
+
+Authenticate = Callable[[Channel, str, bytes, Deadline], tuple[Stream, bytes]]
 """The authentication step of a new connection, given the channel, the protocol's name, the client id and the deadline.
 
-It may exchange frames on the channel; what it returns is sent in front of the first call.
+It may exchange frames on the channel; what it returns is the stream for all that follows, and what is sent over it in
+front of the first call.
 """
 
 
 def simple(user: str) -> Authenticate:
     """SIMPLE authentication: the client says who it is, and the server believes it. Nothing is exchanged."""
 
-    def authenticate(_channel: Channel, protocol: str, client_id: bytes, _deadline: Deadline) -> bytes:
-        return wire.SIMPLE_PREAMBLE + wire.context_frame(client_id, user, protocol)
+    def authenticate(channel: Channel, protocol: str, client_id: bytes, _deadline: Deadline) -> tuple[Stream, bytes]:
+        return channel, wire.SIMPLE_PREAMBLE + wire.context_frame(client_id, user, protocol)
 
     return authenticate
 
@@ -40,7 +59,7 @@ class Connection:
         self._authenticate = authenticate
         self._client_id = os.urandom(16)
         self._next_call_id = 0
-        self._channel: Channel | None = None
+        self._stream: Stream | None = None
 
     def call(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
         """Send an encoded request message, return the encoded reply message. Raises a YarnError.
@@ -48,7 +67,7 @@ class Connection:
         A kept connection may have died unseen. If it ends before the first byte of the answer, the call is made once
         more on a new one; so the methods called must be safe to repeat.
         """
-        kept = self._channel is not None and self._channel.is_quiet()
+        kept = self._stream is not None and self._stream.is_quiet()
         if not kept:
             self.close()
         try:
@@ -65,25 +84,25 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection; the next call makes a new one. Safe to repeat."""
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
 
     def _attempt(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
         sent = False
         try:
-            channel, opening = self._open(deadline)
+            stream, opening = self._open(deadline)
             call_id = self._next_call_id
             self._next_call_id = (call_id + 1) & wire.MAX_CALL_ID
             call = wire.call_frame(call_id, self._client_id, self._protocol, method, argument)
             try:
-                channel.send(opening + call, deadline)
+                stream.send(opening + call, deadline)
                 sent = True
             except ConnectionLostError as lost:
                 # A server that refuses a connection says why, and closes while we still write.
-                answer = self._last_word(channel, deadline, lost)
+                answer = self._last_word(stream, deadline, lost)
             else:
-                answer = self._answer_to(call_id, channel, deadline)
+                answer = self._answer_to(call_id, stream, deadline)
         except ProtocolError as error:
             self.close()
             expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
@@ -99,24 +118,25 @@ class Connection:
             self.close()
         raise remote_error(self.endpoint, method, self.user, answer)
 
-    def _open(self, deadline: Deadline) -> tuple[Channel, bytes]:
-        """The channel, and what has to be sent in front of the next call."""
-        if self._channel is not None:
-            return self._channel, b""
-        self._channel = channel = Channel.connect(self.endpoint, deadline)
-        return channel, self._authenticate(channel, self._protocol, self._client_id, deadline)
+    def _open(self, deadline: Deadline) -> tuple[Stream, bytes]:
+        """The stream, and what has to be sent in front of the next call."""
+        if self._stream is not None:
+            return self._stream, b""
+        self._stream = channel = Channel.connect(self.endpoint, deadline)
+        self._stream, opening = self._authenticate(channel, self._protocol, self._client_id, deadline)
+        return self._stream, opening
 
-    def _answer_to(self, call_id: int, channel: Channel, deadline: Deadline) -> wire.Answer:
+    def _answer_to(self, call_id: int, stream: Stream, deadline: Deadline) -> wire.Answer:
         while True:
-            answer = _receive(channel, deadline)
+            answer = _receive(stream, deadline)
             if answer.call_id == call_id or (answer.fatal and answer.call_id < 0):
                 return answer
             if not 0 <= answer.call_id < call_id:
                 raise ProtocolError(f"it answered a call {answer.call_id} that was never made")
 
-    def _last_word(self, channel: Channel, deadline: Deadline, lost: ConnectionLostError) -> wire.Answer:
+    def _last_word(self, stream: Stream, deadline: Deadline, lost: ConnectionLostError) -> wire.Answer:
         try:
-            answer = _receive(channel, deadline)
+            answer = _receive(stream, deadline)
         except YarnError:
             raise lost from None
         if not answer.fatal:
@@ -124,6 +144,6 @@ class Connection:
         return answer
 
 
-def _receive(channel: Channel, deadline: Deadline) -> wire.Answer:
-    count = wire.frame_bytes(channel.receive_exactly(wire.PREFIX_BYTES, deadline))
-    return wire.read_answer(channel.receive_exactly(count, deadline, begun=True))
+def _receive(stream: Stream, deadline: Deadline) -> wire.Answer:
+    count = wire.frame_bytes(stream.receive_exactly(wire.PREFIX_BYTES, deadline))
+    return wire.read_answer(stream.receive_exactly(count, deadline, begun=True))

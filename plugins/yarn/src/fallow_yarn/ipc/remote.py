@@ -37,10 +37,8 @@ def remote_error(endpoint: Endpoint, method: str, user: str, answer: Answer) -> 
         advice = f"the user {user!r} needs the right: see yarn.admin.acl and hadoop-policy.xml of the ResourceManager"
         return AccessDeniedError(f"{said}; {advice}", kind=kind, detail=detail)
     if answer.code == ResponseHeader.FATAL_UNAUTHORIZED or (answer.fatal and name == "AccessControlException"):
-        advice = "this plugin offers SIMPLE authentication only; the port asks for another (a Kerberos cluster, or not"
-        return AuthenticationRefusedError(
-            f"{said}; {advice} {endpoint.purpose}, {endpoint.hadoop_key})", kind=kind, detail=detail
-        )
+        advice = f"if the cluster has Kerberos, set spec.kerberos; if not, this is not {endpoint.purpose}"
+        return AuthenticationRefusedError(f"{said}; {advice} ({endpoint.hadoop_key})", kind=kind, detail=detail)
     if answer.code in (ResponseHeader.ERROR_NO_SUCH_METHOD, ResponseHeader.ERROR_NO_SUCH_PROTOCOL):
         advice = f"expected {endpoint.purpose} ({endpoint.hadoop_key}): is it another port of the ResourceManager?"
         return NoSuchCallError(f"{said}; {advice}", kind=kind, detail=detail)

@@ -1,6 +1,7 @@
 """A TCP connection that keeps a deadline over any number of reads and writes, however the peer drips."""
 
 import socket
+import ssl
 from typing import Final, Self
 
 from fallow_yarn.errors import (
@@ -11,6 +12,7 @@ from fallow_yarn.errors import (
     SilentHostError,
     UnknownHostError,
     UnreachableError,
+    WrongPortError,
 )
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
@@ -26,8 +28,10 @@ class Channel:
         self._socket = connected
 
     @classmethod
-    def connect(cls, endpoint: Endpoint, deadline: Deadline) -> Self:
+    def connect(cls, endpoint: Endpoint, deadline: Deadline, tls: ssl.SSLContext | None = None) -> Self:
         """Connect to the first of the host's addresses that answers; each gets its share of the time.
+
+        With `tls` what is sent and received goes through it, once the server has shown a certificate that it trusts.
 
         The one thing that cannot be cut short is the system's name look-up, which has time limits of its own
         (resolv.conf); an address instead of a name avoids it.
@@ -53,7 +57,7 @@ class Channel:
             except BaseException:
                 candidate.close()
                 raise
-            return cls(endpoint, candidate)
+            return cls(endpoint, candidate if tls is None else _secured(endpoint, candidate, tls, deadline))
         if failure is None or isinstance(failure, TimeoutError):
             raise SilentHostError(
                 f"{endpoint}: no connection in the time given; is the host up, and no filter between?"
@@ -133,3 +137,22 @@ class Channel:
 
     def _lost(self, why: str) -> ConnectionLostError:
         return ConnectionLostError(f"{self.endpoint}: the connection ended before the answer: {why}")
+
+
+def _secured(endpoint: Endpoint, connected: socket.socket, tls: ssl.SSLContext, deadline: Deadline) -> ssl.SSLSocket:
+    try:
+        connected.settimeout(max(deadline.left_seconds(), 0.001))
+        return tls.wrap_socket(connected, server_hostname=endpoint.host)
+    except ssl.SSLCertVerificationError as error:
+        connected.close()
+        raise ProtocolError(
+            f"{endpoint}: its certificate is not trusted: {error.verify_message}; set spec.tls.caFile to the file of"
+            " the authority that signed it, and the address to a name that it is for"
+        ) from None
+    except TimeoutError:
+        connected.close()
+        raise DeadlineError(f"{endpoint}: the time given was over while agreeing on TLS") from None
+    except OSError as error:
+        connected.close()
+        reason = getattr(error, "reason", None) or error.strerror or str(error)
+        raise WrongPortError(f"{endpoint}: it does not speak TLS: {reason}; expected {endpoint.purpose}") from None

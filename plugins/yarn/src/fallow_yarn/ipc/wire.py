@@ -16,13 +16,16 @@ from fallow_yarn.ipc.protos.rpc_pb2 import (
     ConnectionContext,
     RequestHeader,
     ResponseHeader,
+    SaslMessage,
     UserInformation,
 )
 
 SIMPLE_PREAMBLE: Final = b"hrpc\x09\x00\x00"  # magic, version, service class, authentication: none
+SASL_PREAMBLE: Final = b"hrpc\x09\x00\xdf"
 PREFIX_BYTES: Final = 4
 MAX_FRAME_BYTES: Final = 128 << 20  # what Hadoop's own client accepts: ipc.maximum.response.length
 CONTEXT_CALL_ID: Final = -3
+SASL_CALL_ID: Final = -33
 PROTOCOL_VERSION: Final = 1
 MAX_CALL_ID: Final = 0x7FFFFFFF
 
@@ -50,8 +53,8 @@ def frame(*messages: bytes) -> bytes:
     return len(payload).to_bytes(PREFIX_BYTES, "big") + payload
 
 
-def context_frame(client_id: bytes, user: str, protocol: str) -> bytes:
-    """The frame that says who calls and which protocol the connection is for."""
+def context_frame(client_id: bytes, user: str | None, protocol: str) -> bytes:
+    """The frame that says who calls, unless that is proven already, and which protocol the connection is for."""
     context = ConnectionContext(user=UserInformation(effective_user=user), protocol=protocol)
     return frame(_request_header(CONTEXT_CALL_ID, client_id, retry_count=-1), context.SerializeToString())
 
@@ -60,6 +63,23 @@ def call_frame(call_id: int, client_id: bytes, protocol: str, method: str, argum
     """The frame of one call; `argument` is the encoded request message."""
     header = CallHeader(method=method, protocol=protocol, protocol_version=PROTOCOL_VERSION)
     return frame(_request_header(call_id, client_id, retry_count=0), header.SerializeToString(), argument)
+
+
+def sasl_frame(message: SaslMessage) -> bytes:
+    """The frame of a message of authentication."""
+    return frame(_request_header(SASL_CALL_ID, b"", retry_count=-1), message.SerializeToString())
+
+
+def read_sasl(body: bytes) -> SaslMessage:
+    """A message of authentication; ProtocolError if it is none."""
+    message = SaslMessage()
+    try:
+        message.ParseFromString(body)
+    except DecodeError as error:
+        raise ProtocolError(f"a message of its authentication is not readable: {error}") from None
+    if not message.IsInitialized():
+        raise ProtocolError("a message of its authentication lacks its state")
+    return message
 
 
 def frame_bytes(prefix: bytes) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fallow_hookspecs import KillAnswer, KillOrder, KillResult, Placement, Process, Task, TaskRole, TaskState
+from fallow_yarn.access import Access
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import RunningNodeManagers
 from fallow_yarn.nm.kill import Killer
@@ -45,13 +46,13 @@ class NodeTasks:
 
     def __init__(
         self,
-        user: str,
+        access: Access,
         vcore_milli: int,
         clock: Callable[[], float] = time.monotonic,
         ticks: Callable[[], int] = now_ticks,
         proc_root: Path = PROC_ROOT,
     ) -> None:
-        self._user = user
+        self._access = access
         self._vcore_milli = vcore_milli
         self._clock = clock
         self._ticks = ticks
@@ -65,7 +66,7 @@ class NodeTasks:
     def list(self, addresses: Mapping[str, str], own_ids: Collection[str], deadline: Deadline) -> Listed:
         """All containers that hold resources. `own_ids`: all NodeManagers of the node, those that have ended too."""
         at, ticks = self._clock(), self._ticks()
-        answers = ask(addresses, self._user, deadline)
+        answers = ask(addresses, self._access, deadline)
         stats = read_all(self._proc_root)
         self._running = running = self._managers.find(stats)
         found = self._containers.find(running, stats)
@@ -84,7 +85,7 @@ class NodeTasks:
         answers = self._killer.end(order.task_ids, self._node_managers(), deadline, force=order.force)
         missing = [container_id for container_id in order.task_ids if container_id not in answers]
         if missing:
-            listings = ask(addresses, self._user, deadline)
+            listings = ask(addresses, self._access, deadline)
             answers |= {container_id: _without_process(container_id, listings) for container_id in missing}
         return answers
 

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fallow_hookspecs import TaskState
+from fallow_yarn.access import Access
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import ProtocolError, YarnError
 from fallow_yarn.ipc.deadline import Deadline
@@ -57,7 +58,7 @@ class Listing:
     unreadable: int = 0
 
 
-def web_of(http_address: str, user: str) -> Web:
+def web_of(http_address: str, access: Access) -> Web:
     """The web server at an address that the ResourceManager lists; ValueError if it is none."""
     endpoint = Endpoint.parse(
         http_address,
@@ -65,7 +66,7 @@ def web_of(http_address: str, user: str) -> Web:
         purpose="the NodeManager's web port",
         hadoop_key="yarn.nodemanager.webapp.address, 8042 by default",
     )
-    return Web(endpoint, user)
+    return access.web(endpoint, secure=access.secure_nodes)
 
 
 def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
@@ -120,7 +121,7 @@ Answer = Listing | YarnError
 """What a NodeManager listed, or why it did not."""
 
 
-def ask(addresses: Mapping[str, str], user: str, deadline: Deadline) -> dict[str, Answer]:
+def ask(addresses: Mapping[str, str], access: Access, deadline: Deadline) -> dict[str, Answer]:
     """What each NodeManager lists, by node id; `addresses` are their web addresses, empty where not known.
 
     One after the other, each with its share of the time: one that does not answer takes nobody else's.
@@ -129,7 +130,7 @@ def ask(addresses: Mapping[str, str], user: str, deadline: Deadline) -> dict[str
     for position, (node_id, address) in enumerate(addresses.items()):
         share = min(deadline.left_seconds() / (len(addresses) - position), ANSWER_SECONDS)
         try:
-            answers[node_id] = read_containers(web_of(address, user), node_id, deadline.within(share))
+            answers[node_id] = read_containers(web_of(address, access), node_id, deadline.within(share))
         except ValueError:
             answers[node_id] = YarnError(f"the ResourceManager lists no web address of NodeManager {node_id}")
         except YarnError as error:

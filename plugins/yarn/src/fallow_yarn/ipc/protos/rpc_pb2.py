@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fallow_yarn/ipc/protos/rpc.proto\x12\x0f\x66\x61llow.yarn.rpc\"\xd5\x01\n\rRequestHeader\x12*\n\x08rpc_kind\x18\x01 \x02(\x0e\x32\x18.fallow.yarn.rpc.RpcKind\x12\x38\n\x06rpc_op\x18\x02 \x02(\x0e\x32(.fallow.yarn.rpc.RequestHeader.Operation\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x02(\x11\x12\x11\n\tclient_id\x18\x04 \x02(\x0c\x12\x17\n\x0bretry_count\x18\x05 \x01(\x11:\x02-1\"!\n\tOperation\x12\x14\n\x10RPC_FINAL_PACKET\x10\x00\"\xd1\x04\n\x0eResponseHeader\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x02(\r\x12\x36\n\x06status\x18\x02 \x02(\x0e\x32&.fallow.yarn.rpc.ResponseHeader.Status\x12\x17\n\x0f\x65xception_class\x18\x04 \x01(\x0c\x12\x15\n\rerror_message\x18\x05 \x01(\x0c\x12=\n\nerror_code\x18\x06 \x01(\x0e\x32).fallow.yarn.rpc.ResponseHeader.ErrorCode\"+\n\x06Status\x12\x0b\n\x07SUCCESS\x10\x00\x12\t\n\x05\x45RROR\x10\x01\x12\t\n\x05\x46\x41TAL\x10\x02\"\xd9\x02\n\tErrorCode\x12\x15\n\x11\x45RROR_APPLICATION\x10\x01\x12\x18\n\x14\x45RROR_NO_SUCH_METHOD\x10\x02\x12\x1a\n\x16\x45RROR_NO_SUCH_PROTOCOL\x10\x03\x12\x14\n\x10\x45RROR_RPC_SERVER\x10\x04\x12\x1e\n\x1a\x45RROR_SERIALIZING_RESPONSE\x10\x05\x12\x1e\n\x1a\x45RROR_RPC_VERSION_MISMATCH\x10\x06\x12\x11\n\rFATAL_UNKNOWN\x10\n\x12#\n\x1f\x46\x41TAL_UNSUPPORTED_SERIALIZATION\x10\x0b\x12\x1c\n\x18\x46\x41TAL_INVALID_RPC_HEADER\x10\x0c\x12\x1f\n\x1b\x46\x41TAL_DESERIALIZING_REQUEST\x10\r\x12\x1a\n\x16\x46\x41TAL_VERSION_MISMATCH\x10\x0e\x12\x16\n\x12\x46\x41TAL_UNAUTHORIZED\x10\x0f\")\n\x0fUserInformation\x12\x16\n\x0e\x65\x66\x66\x65\x63tive_user\x18\x01 \x01(\t\"U\n\x11\x43onnectionContext\x12.\n\x04user\x18\x02 \x01(\x0b\x32 .fallow.yarn.rpc.UserInformation\x12\x10\n\x08protocol\x18\x03 \x01(\t\"H\n\nCallHeader\x12\x0e\n\x06method\x18\x01 \x02(\t\x12\x10\n\x08protocol\x18\x02 \x02(\t\x12\x18\n\x10protocol_version\x18\x03 \x02(\x04*\"\n\x07RpcKind\x12\x17\n\x13RPC_PROTOCOL_BUFFER\x10\x02')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n fallow_yarn/ipc/protos/rpc.proto\x12\x0f\x66\x61llow.yarn.rpc\"\xd5\x01\n\rRequestHeader\x12*\n\x08rpc_kind\x18\x01 \x02(\x0e\x32\x18.fallow.yarn.rpc.RpcKind\x12\x38\n\x06rpc_op\x18\x02 \x02(\x0e\x32(.fallow.yarn.rpc.RequestHeader.Operation\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x02(\x11\x12\x11\n\tclient_id\x18\x04 \x02(\x0c\x12\x17\n\x0bretry_count\x18\x05 \x01(\x11:\x02-1\"!\n\tOperation\x12\x14\n\x10RPC_FINAL_PACKET\x10\x00\"\xd1\x04\n\x0eResponseHeader\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x02(\r\x12\x36\n\x06status\x18\x02 \x02(\x0e\x32&.fallow.yarn.rpc.ResponseHeader.Status\x12\x17\n\x0f\x65xception_class\x18\x04 \x01(\x0c\x12\x15\n\rerror_message\x18\x05 \x01(\x0c\x12=\n\nerror_code\x18\x06 \x01(\x0e\x32).fallow.yarn.rpc.ResponseHeader.ErrorCode\"+\n\x06Status\x12\x0b\n\x07SUCCESS\x10\x00\x12\t\n\x05\x45RROR\x10\x01\x12\t\n\x05\x46\x41TAL\x10\x02\"\xd9\x02\n\tErrorCode\x12\x15\n\x11\x45RROR_APPLICATION\x10\x01\x12\x18\n\x14\x45RROR_NO_SUCH_METHOD\x10\x02\x12\x1a\n\x16\x45RROR_NO_SUCH_PROTOCOL\x10\x03\x12\x14\n\x10\x45RROR_RPC_SERVER\x10\x04\x12\x1e\n\x1a\x45RROR_SERIALIZING_RESPONSE\x10\x05\x12\x1e\n\x1a\x45RROR_RPC_VERSION_MISMATCH\x10\x06\x12\x11\n\rFATAL_UNKNOWN\x10\n\x12#\n\x1f\x46\x41TAL_UNSUPPORTED_SERIALIZATION\x10\x0b\x12\x1c\n\x18\x46\x41TAL_INVALID_RPC_HEADER\x10\x0c\x12\x1f\n\x1b\x46\x41TAL_DESERIALIZING_REQUEST\x10\r\x12\x1a\n\x16\x46\x41TAL_VERSION_MISMATCH\x10\x0e\x12\x16\n\x12\x46\x41TAL_UNAUTHORIZED\x10\x0f\")\n\x0fUserInformation\x12\x16\n\x0e\x65\x66\x66\x65\x63tive_user\x18\x01 \x01(\t\"U\n\x11\x43onnectionContext\x12.\n\x04user\x18\x02 \x01(\x0b\x32 .fallow.yarn.rpc.UserInformation\x12\x10\n\x08protocol\x18\x03 \x01(\t\"e\n\x08SaslAuth\x12\x0e\n\x06method\x18\x01 \x02(\t\x12\x11\n\tmechanism\x18\x02 \x02(\t\x12\x10\n\x08protocol\x18\x03 \x01(\t\x12\x11\n\tserver_id\x18\x04 \x01(\t\x12\x11\n\tchallenge\x18\x05 \x01(\x0c\"\xe4\x01\n\x0bSaslMessage\x12\x0f\n\x07version\x18\x01 \x01(\r\x12\x31\n\x05state\x18\x02 \x02(\x0e\x32\".fallow.yarn.rpc.SaslMessage.State\x12\r\n\x05token\x18\x03 \x01(\x0c\x12(\n\x05\x61uths\x18\x04 \x03(\x0b\x32\x19.fallow.yarn.rpc.SaslAuth\"X\n\x05State\x12\x0b\n\x07SUCCESS\x10\x00\x12\r\n\tNEGOTIATE\x10\x01\x12\x0c\n\x08INITIATE\x10\x02\x12\r\n\tCHALLENGE\x10\x03\x12\x0c\n\x08RESPONSE\x10\x04\x12\x08\n\x04WRAP\x10\x05\"H\n\nCallHeader\x12\x0e\n\x06method\x18\x01 \x02(\t\x12\x10\n\x08protocol\x18\x02 \x02(\t\x12\x18\n\x10protocol_version\x18\x03 \x02(\x04*\"\n\x07RpcKind\x12\x17\n\x13RPC_PROTOCOL_BUFFER\x10\x02')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fallow_yarn.ipc.protos.rpc_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_RPCKIND']._serialized_start=1069
-  _globals['_RPCKIND']._serialized_end=1103
+  _globals['_RPCKIND']._serialized_start=1403
+  _globals['_RPCKIND']._serialized_end=1437
   _globals['_REQUESTHEADER']._serialized_start=54
   _globals['_REQUESTHEADER']._serialized_end=267
   _globals['_REQUESTHEADER_OPERATION']._serialized_start=234
@@ -47,6 +47,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_USERINFORMATION']._serialized_end=906
   _globals['_CONNECTIONCONTEXT']._serialized_start=908
   _globals['_CONNECTIONCONTEXT']._serialized_end=993
-  _globals['_CALLHEADER']._serialized_start=995
-  _globals['_CALLHEADER']._serialized_end=1067
+  _globals['_SASLAUTH']._serialized_start=995
+  _globals['_SASLAUTH']._serialized_end=1096
+  _globals['_SASLMESSAGE']._serialized_start=1099
+  _globals['_SASLMESSAGE']._serialized_end=1327
+  _globals['_SASLMESSAGE_STATE']._serialized_start=1239
+  _globals['_SASLMESSAGE_STATE']._serialized_end=1327
+  _globals['_CALLHEADER']._serialized_start=1329
+  _globals['_CALLHEADER']._serialized_end=1401
 # @@protoc_insertion_point(module_scope)

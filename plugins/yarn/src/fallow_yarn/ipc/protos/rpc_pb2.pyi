@@ -1,7 +1,8 @@
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -90,6 +91,46 @@ class ConnectionContext(_message.Message):
     user: UserInformation
     protocol: str
     def __init__(self, user: _Optional[_Union[UserInformation, _Mapping]] = ..., protocol: _Optional[str] = ...) -> None: ...
+
+class SaslAuth(_message.Message):
+    __slots__ = ("method", "mechanism", "protocol", "server_id", "challenge")
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    SERVER_ID_FIELD_NUMBER: _ClassVar[int]
+    CHALLENGE_FIELD_NUMBER: _ClassVar[int]
+    method: str
+    mechanism: str
+    protocol: str
+    server_id: str
+    challenge: bytes
+    def __init__(self, method: _Optional[str] = ..., mechanism: _Optional[str] = ..., protocol: _Optional[str] = ..., server_id: _Optional[str] = ..., challenge: _Optional[bytes] = ...) -> None: ...
+
+class SaslMessage(_message.Message):
+    __slots__ = ("version", "state", "token", "auths")
+    class State(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SUCCESS: _ClassVar[SaslMessage.State]
+        NEGOTIATE: _ClassVar[SaslMessage.State]
+        INITIATE: _ClassVar[SaslMessage.State]
+        CHALLENGE: _ClassVar[SaslMessage.State]
+        RESPONSE: _ClassVar[SaslMessage.State]
+        WRAP: _ClassVar[SaslMessage.State]
+    SUCCESS: SaslMessage.State
+    NEGOTIATE: SaslMessage.State
+    INITIATE: SaslMessage.State
+    CHALLENGE: SaslMessage.State
+    RESPONSE: SaslMessage.State
+    WRAP: SaslMessage.State
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    AUTHS_FIELD_NUMBER: _ClassVar[int]
+    version: int
+    state: SaslMessage.State
+    token: bytes
+    auths: _containers.RepeatedCompositeFieldContainer[SaslAuth]
+    def __init__(self, version: _Optional[int] = ..., state: _Optional[_Union[SaslMessage.State, str]] = ..., token: _Optional[bytes] = ..., auths: _Optional[_Iterable[_Union[SaslAuth, _Mapping]]] = ...) -> None: ...
 
 class CallHeader(_message.Message):
     __slots__ = ("method", "protocol", "protocol_version")

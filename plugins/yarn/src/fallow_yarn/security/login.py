@@ -1,0 +1,165 @@
+"""Who we are by Kerberos: tickets from a keytab, which are renewed by themselves, or from a ticket cache."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fallow_yarn.errors import CredentialsError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.security.aside import Aside
+
+HOST_PLACEHOLDER: Final = "_HOST"
+KERBEROS: Final = "1.2.840.113554.1.2.2"
+SPNEGO: Final = "1.3.6.1.5.5.2"
+INSTALL: Final = (
+    "Kerberos needs the package gssapi: pip install 'fallow-yarn[kerberos]', which is built with gcc and the headers"
+    " of libkrb5 (Debian: libkrb5-dev)"
+)
+KEYTAB: Final = "compare spec.kerberos.principal with klist -k -t of the keytab, and its key versions with the KDC's"
+
+ADVICE: Final = (
+    ("no kerberos credentials", "set spec.kerberos.keytab, or get a ticket: kinit, as the user that runs Fallow"),
+    ("credential cache is empty", "set spec.kerberos.keytab, or get a ticket: kinit, as the user that runs Fallow"),
+    ("no credentials cache found", "klist -k -t shows whose keys a keytab has, and klist whose ticket there is"),
+    ("decrypt integrity check failed", f"the key in the keytab is not that of the KDC: {KEYTAB}"),
+    ("ticket expired", "get a new ticket: kinit, or set spec.kerberos.keytab, from which it is renewed by itself"),
+    ("not yet valid", "this host's clock is behind the KDC's: keep both by NTP"),
+    ("clock skew", "this host's clock and the KDC's are too far apart: keep both by NTP"),
+    ("cannot contact any kdc", "look whether the KDC runs and can be reached: the realm's `kdc` in /etc/krb5.conf"),
+    ("cannot find kdc", "name the realm's KDC in /etc/krb5.conf, or in DNS"),
+    ("keytab", KEYTAB),
+    ("key table", KEYTAB),
+    ("preauthentication failed", f"the key in the keytab is not that of the KDC: {KEYTAB}"),
+    ("password incorrect", f"the key in the keytab is not that of the KDC: {KEYTAB}"),
+    ("client not found", "the KDC does not know the principal: correct spec.kerberos.principal"),
+)
+_GENERAL: Final = re.compile(r"Major \(\d+\): .*?, Minor \(\d+\): ")
+SERVER_ADVICE: Final = (
+    "the KDC does not know that service: correct spec.kerberos.resourceManagerPrincipal, or for web pages the host name"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Which credentials are taken: a keytab, else a ticket cache, else what the environment says of either.
+
+    `principal` is needed only where there are several.
+    """
+
+    principal: str | None = None
+    keytab: str | None = None
+    ticket_cache: str | None = None
+
+    def __str__(self) -> str:
+        source = self.keytab or self.ticket_cache or "the default ticket cache"
+        return f"{self.principal} of {source}" if self.principal else f"the principal of {source}"
+
+    def store(self) -> dict[str, str] | None:
+        """Where the library finds them. Tickets got by a keytab are kept in memory, one cache for each identity."""
+        if self.keytab is not None:
+            cache = f"MEMORY:fallow-{os.getpid()}-{abs(hash((self.principal, self.keytab)))}"
+            return {"client_keytab": f"FILE:{self.keytab}", "ccache": cache}
+        return None if self.ticket_cache is None else {"ccache": self.ticket_cache}
+
+
+class Login:
+    """One identity. All that may ask the KDC happens aside, so that a silent one delays nobody beyond a deadline."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self._aside = Aside()
+
+    def begin(self, service: str, mechanism: str, deadline: Deadline) -> tuple[Any, bytes]:
+        """A security context for a service (`rm/host`, with or without a realm), and its first token.
+
+        Each time the credentials are taken anew, so that the library renews tickets of a keytab before they expire.
+        """
+
+        def first_step() -> tuple[Any, bytes]:
+            gssapi = library()
+            with self._explained():
+                flag = gssapi.RequirementFlag
+                signed = (flag.integrity, flag.out_of_sequence_detection)
+                context = gssapi.SecurityContext(
+                    name=gssapi.Name(service, gssapi.NameType.kerberos_principal),
+                    creds=self._credentials(gssapi),
+                    mech=gssapi.OID.from_int_seq(mechanism),
+                    flags=[flag.mutual_authentication, flag.confidentiality, *signed],
+                    usage="initiate",
+                )
+                return context, context.step() or b""
+
+        return self._aside.call(first_step, deadline, f"{self.identity}: the KDC does not answer in the time given")
+
+    def lasts(self, deadline: Deadline) -> tuple[str, int]:
+        """The principal, and for how many seconds its ticket lasts; a new one is got if a keytab is to."""
+
+        def look() -> tuple[str, int]:
+            gssapi = library()
+            with self._explained():
+                credentials = self._credentials(gssapi)
+                return str(credentials.name), int(credentials.lifetime or 0)
+
+        return self._aside.call(look, deadline, f"{self.identity}: the KDC does not answer in the time given")
+
+    def _credentials(self, gssapi: Any) -> Any:
+        identity = self.identity
+        if identity.keytab is not None and not os.access(identity.keytab, os.R_OK):
+            raise CredentialsError(f"spec.kerberos.keytab: {identity.keytab} is not there or cannot be read")
+        name = None
+        if identity.principal is not None:
+            name = gssapi.Name(identity.principal, gssapi.NameType.kerberos_principal)
+        return gssapi.Credentials(name=name, usage="initiate", store=identity.store())
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except library().exceptions.GSSError as error:
+            raise CredentialsError(f"{self.identity}: {explained(error)}") from None
+
+
+def library() -> Any:
+    """The package gssapi; a CredentialsError that says how to get it if it is not there."""
+    try:
+        import gssapi
+    except ImportError as error:
+        raise CredentialsError(f"{INSTALL} ({error})") from None
+    return gssapi
+
+
+def explained(error: Exception) -> str:
+    """What the library says, and what to do about it."""
+    said = _GENERAL.sub("", " ".join(str(error).split()))
+    words = said.lower()
+    if "server" in words and "not found in kerberos database" in words:
+        return f"{said}; {SERVER_ADVICE}"
+    if "client" in words and "not found" in words:
+        words = "client not found"
+    advice = next((advice for sign, advice in ADVICE if sign in words), "")
+    return f"{said}; {advice}" if advice else said
+
+
+def service_at(principal: str, host: str) -> str:
+    """A service principal with `_HOST` replaced by the host's name, in lower case; of an address, the name it has."""
+    if f"/{HOST_PLACEHOLDER}" not in principal:
+        return principal
+    try:
+        named = socket.getnameinfo((host, 0), socket.NI_NAMEREQD)[0] if _is_address(host) else host
+    except OSError:
+        named = host
+    return principal.replace(HOST_PLACEHOLDER, named.lower())
+
+
+def _is_address(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return True
+    return False
