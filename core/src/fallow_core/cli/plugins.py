@@ -6,6 +6,7 @@ from collections import Counter
 import click
 
 from fallow_core.cli.plugins_check import check
+from fallow_core.cli.plugins_new import new
 from fallow_core.cli.table import table
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import PluginSource
@@ -18,6 +19,7 @@ def plugins() -> None:
 
 
 plugins.add_command(check)
+plugins.add_command(new)
 
 
 @plugins.command("list")

@@ -1,0 +1,1 @@
+"""A plugin of Fallow for a queue of processes on this host."""
