@@ -182,6 +182,14 @@ class Cluster:
         """Start what is due to be read, as far as the reads lane is free."""
         self._reads.start(nodes, now)
 
+    def list_every(self, seconds: float) -> None:
+        """How often tasks are listed from now on."""
+        self._reads.list_interval_seconds = seconds
+
+    def list_soon(self) -> None:
+        """List tasks with the next start of reads: something came or went."""
+        self._reads.list_soon()
+
     def publish(self, nodes: tuple[Node, ...], due: Sequence[Due], now: float) -> None:
         """Send all that is due in one call, the largest first; nothing happens if the acts lane takes no call."""
         due = sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))

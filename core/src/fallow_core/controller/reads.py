@@ -12,11 +12,14 @@ LIST_TASKS_TIMEOUT_SECONDS = 5.0
 
 
 class Reads:
-    """A report every `report_interval_seconds`, and the tasks of each node, as far as the lane is free."""
+    """A report every `report_interval_seconds`, and the tasks of each node every `list_interval_seconds`, as far as the
+    lane is free.
+    """
 
     def __init__(self, instance: PluginInstance, report_interval_seconds: float) -> None:
         self._instance = instance
         self.report_interval_seconds = report_interval_seconds
+        self.list_interval_seconds = LIST_TASKS_INTERVAL_SECONDS
         self._lists_tasks = "list_tasks" not in instance.health().missing_hooks
         self._report: Call[CapacityReport] | None = None
         self._report_due_at: float | None = None
@@ -34,11 +37,15 @@ class Reads:
                 call = self._instance.start_list_tasks(node, LIST_TASKS_TIMEOUT_SECONDS)
                 if call is not None:
                     self._lists[node.name] = call
-                    self._list_due_at[node.name] = now + LIST_TASKS_INTERVAL_SECONDS
+                    self._list_due_at[node.name] = now + self.list_interval_seconds
 
     def report_soon(self) -> None:
         """Ask for a report with the next start."""
         self._report_due_at = None
+
+    def list_soon(self) -> None:
+        """Ask for the tasks of each node with the next start."""
+        self._list_due_at.clear()
 
     def report(self) -> CapacityReport | Failure | None:
         """The outcome of the report that has ended since the last time, if any."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from fallow_core.errors import SampleError
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.batch_cpu import BatchCpu, next_batch_cpu
+from fallow_core.node.process_files import ProcessFiles
 from fallow_core.node.process_tree import batch_processes
 from fallow_core.node.procfs import (
     PROC_ROOT,
@@ -17,8 +18,6 @@ from fallow_core.node.procfs import (
     ProcessStat,
     read_cpu,
     read_memory,
-    read_private_memory,
-    read_processes,
 )
 from fallow_core.node.task_usage import BatchPass
 from fallow_hookspecs import Process, ResourceName
@@ -45,6 +44,7 @@ class HostSampler:
     ) -> None:
         self._clock = clock
         self._proc_root = proc_root
+        self._files = ProcessFiles(proc_root)
         self._counters = cpu or (lambda _processes: read_cpu(proc_root))
         self._cpu_before: _CpuReading | None = None
         self._batch: frozenset[Process] = frozenset()
@@ -61,6 +61,10 @@ class HostSampler:
         """The resources that the newest sample lacks, and why."""
         return self._missing
 
+    def close(self) -> None:
+        """Close the files that it keeps."""
+        self._files.close()
+
     def sample(self, daemons: Collection[Process] = ()) -> NodeSample:
         """What the host uses now; all that runs below `daemons` is batch.
 
@@ -69,11 +73,12 @@ class HostSampler:
         """
         self._missing = {}
         try:
-            processes = read_processes(self._proc_root)
+            processes = self._files.stats()
         except SampleError as error:
             self._missing = {"cpu": str(error), "memory": str(error)}
             return NodeSample()
         self._batch = batch_processes(processes, daemons, self._batch)
+        self._files.keep(self._batch)
         self._pass = BatchPass(at=self._clock(), processes=processes, batch=self._batch)
         return NodeSample(
             cpu=self._unless_missing("cpu", lambda: self._cpu(processes)),
@@ -124,7 +129,7 @@ class HostSampler:
 
     def _memory(self) -> Usage:
         memory = read_memory(self._proc_root)
-        private = {process: read_private_memory(self._proc_root, process.pid) for process in self._batch}
+        private = {process: self._files.private_bytes(process) for process in self._batch}
         self._pass = replace(self._pass, private_bytes=private)
         batch_bytes = sum(private.values())
         used = memory.total_bytes - memory.available_bytes

@@ -5,8 +5,9 @@ What cannot be read, or does not look as the kernel writes it, is a `SampleError
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fallow_core.errors import SampleError
@@ -17,7 +18,11 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 _CPU_LIST_COUNT = re.compile(rb"^ +count: +(\d+)$", re.MULTILINE)
-_READ_BYTES = 4096  # /proc/<pid>/stat and statm are far shorter
+READ_BYTES = 4096
+"""/proc/PID/stat and statm are far shorter."""
+
+ReadProcess = Callable[[int, str], bytes | None]
+"""What a file of a process says, by pid and name; `None` where it has ended, or is hidden from this user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +104,7 @@ def read_memory(proc_root: Path) -> MemoryInfo:
     return MemoryInfo(total_bytes=total_bytes, available_bytes=min(available_bytes, total_bytes))
 
 
-def read_processes(proc_root: Path) -> dict[int, ProcessStat]:
+def read_processes(proc_root: Path, read: ReadProcess | None = None) -> dict[int, ProcessStat]:
     """All processes that this user may see, by pid; those that end meanwhile are left out."""
     try:
         pids = [name for name in os.listdir(proc_root) if name.isdigit()]  # noqa: PTH208 - names alone, no Path each
@@ -107,25 +112,26 @@ def read_processes(proc_root: Path) -> dict[int, ProcessStat]:
         raise _unreadable(proc_root, error) from error
     if not pids:
         raise SampleError(f"{proc_root}: expected a directory a process, found none; is it a mounted proc file system?")
-    stats = (_read_process(f"{proc_root}/{pid}/stat", int(pid)) for pid in pids)
+    read = read or partial(_read, proc_root)
+    stats = (_stat(proc_root, int(pid), read) for pid in pids)
     return {stat.pid: stat for stat in stats if stat is not None}
 
 
 def read_process(proc_root: Path, pid: int) -> ProcessStat | None:
     """One process; `None` when it has ended."""
-    return _read_process(f"{proc_root}/{pid}/stat", pid)
+    return _stat(proc_root, pid, partial(_read, proc_root))
 
 
-def read_private_memory(proc_root: Path, pid: int) -> int:
+def read_private_memory(proc_root: Path, pid: int, read: ReadProcess | None = None) -> int:
     """Resident bytes of a process without pages of files and shared memory; 0 when it has ended.
 
     Shared pages are left out altogether, since they would count once in each process that maps them.
     """
-    path = f"{proc_root}/{pid}/statm"
-    raw = _content_of_process(path)
+    raw = (read or partial(_read, proc_root))(pid, "statm")
     if raw is None:
         return 0
     fields = raw.split()
+    path = f"{proc_root}/{pid}/statm"
     if len(fields) != 7:
         raise _strange(path, "7 numbers of pages", raw)
     _size, resident, shared = _numbers(path, fields[:3])
@@ -141,10 +147,11 @@ def _in_cpu_lists_bytes(proc_root: Path) -> int:
     return sum(map(int, _CPU_LIST_COUNT.findall(content))) * PAGE_BYTES
 
 
-def _read_process(path: str, pid: int) -> ProcessStat | None:
-    raw = _content_of_process(path)
+def _stat(proc_root: Path, pid: int, read: ReadProcess) -> ProcessStat | None:
+    raw = read(pid, "stat")
     if raw is None:
         return None
+    path = f"{proc_root}/{pid}/stat"
     # The name, in parentheses, may itself hold spaces, parentheses and line ends.
     fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
     if len(fields) < 21 or not raw.endswith(b"\n"):
@@ -162,11 +169,19 @@ def _content(path: Path) -> bytes:
         raise _unreadable(path, error) from error
 
 
-def _content_of_process(path: str) -> bytes | None:
+def _read(proc_root: Path, pid: int, name: str) -> bytes | None:
+    return content_of_process(f"{proc_root}/{pid}/{name}")
+
+
+def content_of_process(path: str) -> bytes | None:
+    """What a file of a process says; `None` if it has ended, or is hidden from this user.
+
+    :raises SampleError: it cannot be read for another reason.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.read(file, _READ_BYTES)
+            return os.read(file, READ_BYTES)
         finally:
             os.close(file)
     except (FileNotFoundError, ProcessLookupError, PermissionError):

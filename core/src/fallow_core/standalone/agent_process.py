@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from fallow_core.agent import pace
 from fallow_core.agent.ledger_row import FILE_NAME, RowFile
 from fallow_core.config import changes
 from fallow_core.config.load import PluginLoader
@@ -16,19 +17,23 @@ from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingPolicy
+from fallow_core.model.sample import NodeSample
 from fallow_core.node import own_memory
 from fallow_core.plugins import discovery
 from fallow_core.standalone import agent_requests
 from fallow_core.standalone.control import Peer
 from fallow_core.standalone.followed import REPORT_INTERVAL_SECONDS, Followed
 from fallow_core.standalone.node_process import NodeProcess
-from fallow_hookspecs import Role
+from fallow_core.standalone.watch import with_others
+from fallow_hookspecs import RESOURCE_NAMES, Role
 
 if TYPE_CHECKING:
     from fallow_core.standalone.process import Standalone
 
 log = logging.getLogger("fallow.run")
 
+LIST_SECONDS, LIST_BEFORE_SECONDS = 2.0, 0.5
+"""How often tasks are listed; where looks are rarer, a list is due a little before the next one, which starts it."""
 STARTED_SECONDS = 5.0
 """After so much time all that a start needs was read."""
 
@@ -69,6 +74,7 @@ class AgentProcess(NodeProcess):
             RowFile(row_file or config.state_dir / FILE_NAME, self.node.name),
         )
         self._gave_back = False
+        self._changed_at = clock()
         self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
 
     @property
@@ -82,18 +88,28 @@ class AgentProcess(NodeProcess):
         return self.followed
 
     def _tick(self) -> None:
+        self._take_answers()
+        self._decide(self.sample)
+
+    def _take_answers(self) -> bool:
+        """Take what calls brought; whether anything is different now."""
         if self.files is not None and not self._stopping and (read := self.files.step(self.config)) is not None:
             self._take(of_agents(read))
-        for settings, instance in self.builds.step(self._may_succeed):
+            return True
+        built = self.builds.step(self._may_succeed)
+        for settings, instance in built:
             self._add(Cluster(instance, settings.account, self._publishing))
+        return self.followed.settle(self.clock()) or bool(built)
+
+    def _decide(self, sample: NodeSample) -> None:
         lists = self._lists()
         applications = {cluster.name: cluster.applications for cluster in self.clusters.values()}
         self.agent.look(self.sampler.batch, lists, applications)
-        ledger = self.followed.tick(self.sample, self.clock(), time.time())
+        ledger = self.followed.tick(sample, self.clock(), time.time())
         instances = {cluster.name: cluster.instance for cluster in self.clusters.values()}
         may_pay, stopped = self.followed.may_pay, self.followed.stopped
         paid_before = self.agent.begun["overdraft_evict"]
-        self.agent.act(self.sample, ledger, lists, instances, may_pay, self.clock(), stopped)
+        self.agent.act(sample, ledger, lists, instances, may_pay, self.clock(), stopped)
         if self.agent.begun["overdraft_evict"] != paid_before:
             self.followed.row_file.spend()
 
@@ -103,6 +119,33 @@ class AgentProcess(NodeProcess):
             own_memory.give_back()
         # It looks at no more than an agent has too.
         self.squeezing.step(cast("Standalone", self), self._lists(), not self.builds.building)
+
+    def _take_sample(self) -> None:
+        before = self.sample
+        super()._take_sample()
+        if _moved(before, self.sample) or self.agent.endings.active:
+            self._changed_at = self.clock()
+
+    def _interval(self) -> float:
+        seconds = pace.full_interval(self.config.sample_interval_seconds, self.clock() - self._changed_at)
+        self.followed.list_every(max(LIST_SECONDS, seconds - LIST_BEFORE_SECONDS))
+        return seconds
+
+    def _answered(self) -> None:
+        if self._take_answers():
+            self._changed_at = self.clock()
+            self._tick()
+            self._squeeze()
+            self._decided()
+
+    def _limit(self) -> None:
+        """The limits follow at once; what is measured of tasks is as new as the last full look."""
+        self._changed_at = now = self.clock()
+        if self.watch.others_milli is not None:
+            self.sample = with_others(self.sample, self.watch.others_milli, now)
+        self._decide(self.sample)
+        self._squeeze()
+        self._decided()
 
     def _may_succeed(self, name: str) -> bool:
         return name not in self.clusters or self.clusters[name].may_be_succeeded(self.clock())
@@ -144,3 +187,12 @@ class AgentProcess(NodeProcess):
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return agent_requests.answer(self, peer, request)
+
+
+def _moved(before: NodeSample, now: NodeSample) -> bool:
+    """Whether a full look found something else than the one before."""
+    for name in RESOURCE_NAMES:
+        old, new = before.of(name), now.of(name)
+        if old is None or new is None or pace.moved(new.used, old.used, new.capacity, name):
+            return True
+    return False

@@ -14,7 +14,9 @@ from types import FrameType
 from typing import Any
 
 from fallow_core.agent.agent import Agent
+from fallow_core.agent.batch_groups import BatchGroup
 from fallow_core.agent.endings_file import EndingsFile
+from fallow_core.agent.pace import Due
 from fallow_core.config.load import PluginLoader
 from fallow_core.config.settings import Cluster as ClusterSettings
 from fallow_core.config.settings import Config
@@ -25,16 +27,20 @@ from fallow_core.model.listed import Listed
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.host_sampler import HostSampler
+from fallow_core.node.process_files import raise_limit
 from fallow_core.standalone import reloading
 from fallow_core.standalone.builds import Builds
 from fallow_core.standalone.control import ControlServer, Peer
 from fallow_core.standalone.inbox import Inbox
 from fallow_core.standalone.squeezing import Squeezing
+from fallow_core.standalone.watch import Watch
 from fallow_hookspecs import Node, Process
 
 log = logging.getLogger("fallow.run")
 
 CLOSE_SECONDS = 5.0
+REST = 4
+"""After a look that called for the next one: so many times as long as it took."""
 
 
 def this_host(config: Config) -> Node:
@@ -66,7 +72,8 @@ class NodeProcess(ABC):
         self.node = this_host(config)
         self._lock = journal.lock(config.state_dir)
         self.inbox = Inbox()
-        self.builds = Builds(clusters, clock, self.inbox.wake)
+        self.watch = Watch(config, clock, self._kernel_woke)
+        self.builds = Builds(clusters, clock, self.wake)
         self.sampler = HostSampler(clock)
         self.sample = NodeSample()
         self.agent = Agent(self.node, config.qos, EndingsFile(config.state_dir), clock())
@@ -76,7 +83,7 @@ class NodeProcess(ABC):
         self.refusals.note(config.problems, time.time())
         self.files: reloading.Files | None = None
         self._load_plugin = load_plugin
-        self._stopping = False
+        self._stopping = self._woken = self._woken_by_kernel = False
 
     @property
     @abstractmethod
@@ -117,6 +124,7 @@ class NodeProcess(ABC):
         """
         with ExitStack() as stack:
             stack.callback(self.close)
+            raise_limit()
             control = ControlServer(self.config.control_socket, self.config.control_group, self._handle)
             stack.callback(control.close)
             stack.callback(self._serve_metrics())
@@ -133,23 +141,81 @@ class NodeProcess(ABC):
 
     def follow_files(self) -> None:
         """From now on what changes in the files takes effect."""
-        self.files = reloading.Files(self.config, self._load_plugin, self.clock, self.inbox.wake)
+        self.files = reloading.Files(self.config, self._load_plugin, self.clock, self.wake)
 
     def step(self) -> None:
-        """One round of the loop: sample, tick, squeeze, then serve and wait until the next sample is due."""
-        next_at = self.clock() + self.config.sample_interval_seconds
+        """One round of the loop: sample, tick, squeeze, then serve and look quickly until the next sample is due."""
+        began = self.clock()
+        next_at = began + self._interval()
         self._take_sample()
         self._tick()
         self._squeeze()
-        while not self._stopping and self.inbox.serve(max(0.0, next_at - self.clock())):
-            self._tick()
+        # However great the danger is: looks with everything take no more than a part of the time.
+        soonest_at = self.clock() + (self.clock() - began) * REST
+        self._decided()
+        while not self._stopping:
+            self._serve(max(0.0, min(next_at - self.clock(), self.watch.pause, self.watch.lists_in)))
+            if self.watch.lists_again():
+                self._list_soon()
+            due = self.watch.look(self.config, self.sample, self._groups())
+            if due is Due.LOOK:
+                next_at = min(next_at, soonest_at)
+            elif due is Due.LIMIT:
+                self._limit()
             if self.clock() >= next_at:
                 return
+
+    def wake(self) -> None:
+        """Let the loop take answers at once; safe from any thread and from a signal handler."""
+        self._woken = True
+        self.inbox.wake()
+
+    def _kernel_woke(self) -> None:
+        self._woken_by_kernel = True
+        self.inbox.wake()
+
+    def _serve(self, seconds: float) -> None:
+        """Do what is asked for within a time. Answers are taken, unless it was the kernel alone that woke the loop."""
+        came = self.inbox.serve(seconds)
+        kernel, self._woken_by_kernel = self._woken_by_kernel, False
+        if self._woken or (came and not kernel):
+            self._woken = False
+            self._answered()
+
+    def _interval(self) -> float:
+        """The time until the next sample, if nothing calls for it before."""
+        return self.config.sample_interval_seconds
+
+    def _answered(self) -> None:
+        """Calls have ended, or something was asked for."""
+        self._tick()
+
+    def _limit(self) -> None:
+        """Besides batch much more or less CPU is in use than when batch was limited."""
+        self._take_sample()
+        self._tick()
+        self._squeeze()
+        self._decided()
+
+    def _list_soon(self) -> None:
+        """Tasks may have come or gone."""
+        for cluster in self.clusters.values():
+            cluster.list_soon()
+            cluster.start_reads((self.node,), self.clock())
+
+    def _groups(self) -> Mapping[str, BatchGroup]:
+        """The groups of batch that may be limited."""
+        return {} if self.squeezing.squeeze is None else self.squeezing.squeeze.groups
+
+    def _decided(self) -> None:
+        self.watch.decided(path for path, group in self._groups().items() if group.home is None)
 
     def close(self) -> None:
         """End the instances, as far as they end in time, and give the state directory free."""
         calls = [cluster.instance.close(CLOSE_SECONDS) for cluster in self.clusters.values()]
         calls += self.builds.closing
+        self.watch.close()
+        self.sampler.close()
         if self.files is not None:
             self.files.close()
         deadline = self.clock() + CLOSE_SECONDS
@@ -193,4 +259,4 @@ class NodeProcess(ABC):
     def _reload(self, _number: int, _frame: FrameType | None) -> None:
         if self.files is not None:
             self.files.ask()
-            self.inbox.wake()
+            self.wake()

@@ -1,0 +1,130 @@
+"""When a node is to be looked at again, and whether at once with everything. Pure.
+
+A quick look reads a few files: memory in use, and the CPU in use that is not that of batch groups. A full look reads
+all processes. Between two full looks quick ones are made:
+
+    due   = headroom / (2 × rise)      from 10 ms to 1 s; headroom: up to the memory mark
+    rise  = the fastest one seen, which is forgotten with a half-life, but no less than 1 GiB/s
+
+Half of the time to the mark at the fastest rise: so the last quick look before the mark is crossed is close to it. CPU
+has no such warning, a load is there at once: where batch is limited and CPUs are contended it is looked at every 50 ms.
+
+A full look is due at once when memory has crossed the mark or has moved by a share of the node since the last one;
+when CPU besides batch has, the limits of batch are due. Otherwise a full look is due at its interval, which is longer
+when nothing changed for a while.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from fallow_hookspecs import ResourceName
+
+SHORTEST_SECONDS, LONGEST_SECONDS = 0.01, 1.0
+CPU_SECONDS = 0.05
+LEAST_RISE = float(1 << 30)
+RISE_HALF_LIFE_SECONDS = 10.0
+MOVED_PERCENT: Mapping[ResourceName, int] = {"cpu": 5, "memory": 2}
+"""So much of the node is worth a full look."""
+CALM_AFTER_SECONDS = 10.0
+CALM_INTERVAL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What the pace goes by: memory in bytes, CPU in milli-cores, `None` where it does not matter.
+
+    `cpu_is_quick`: batch is limited and CPUs may be contended.
+    """
+
+    memory_mark: int | None
+    memory_capacity: int
+    cpu_capacity: int
+    cpu_is_quick: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quick:
+    """What a quick look found. `others_milli`: CPU in use besides batch groups over a short time."""
+
+    at: float
+    memory_used: int | None = None
+    others_milli: int | None = None
+
+
+class Due(Enum):
+    """What is due at once."""
+
+    NOTHING = ""
+    LOOK = "memory in use has changed, or crossed the mark"
+    LIMIT = "CPU in use besides batch has changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaceState:
+    """The last quick look, and the fastest rise of memory in bytes a second.
+
+    `memory_then` and `others_then` are what the newest decisions were made with; `None`: what is found next.
+    """
+
+    last: Quick
+    rise: float = 0.0
+    memory_then: int | None = None
+    others_then: int | None = None
+
+
+def decided(state: PaceState) -> PaceState:
+    """Decisions are made now: from here on what changes counts."""
+    return replace(state, memory_then=state.last.memory_used, others_then=state.last.others_milli)
+
+
+def after(state: PaceState, quick: Quick, marks: Marks) -> tuple[PaceState, float, Due]:
+    """The state after a quick look, in how many seconds the next one is due, and what is due at once."""
+    state = replace(
+        state,
+        last=quick,
+        rise=_rise(state, quick),
+        memory_then=quick.memory_used if state.memory_then is None else state.memory_then,
+        others_then=quick.others_milli if state.others_then is None else state.others_then,
+    )
+    return state, _pause(state, marks), _due(state, marks)
+
+
+def full_interval(interval_seconds: float, calm_seconds: float) -> float:
+    """The time between full looks where nothing calls for one, after nothing has changed for `calm_seconds`."""
+    return max(interval_seconds, CALM_INTERVAL_SECONDS) if calm_seconds >= CALM_AFTER_SECONDS else interval_seconds
+
+
+def moved(now: int, then: int, capacity: int, resource: ResourceName) -> bool:
+    """Whether something has changed by so much of the node that it is worth a look."""
+    return abs(now - then) * 100 > capacity * MOVED_PERCENT[resource]
+
+
+def _rise(state: PaceState, quick: Quick) -> float:
+    seconds = quick.at - state.last.at
+    if seconds <= 0:
+        return state.rise
+    kept = state.rise * math.pow(0.5, seconds / RISE_HALF_LIFE_SECONDS)
+    if quick.memory_used is None or state.last.memory_used is None:
+        return kept
+    return max(kept, (quick.memory_used - state.last.memory_used) / seconds)
+
+
+def _pause(state: PaceState, marks: Marks) -> float:
+    pause, used = CPU_SECONDS if marks.cpu_is_quick else LONGEST_SECONDS, state.last.memory_used
+    if marks.memory_mark is not None and used is not None and used < marks.memory_mark:
+        pause = min(pause, (marks.memory_mark - used) / (2 * max(state.rise, LEAST_RISE)))
+    return max(pause, SHORTEST_SECONDS)
+
+
+def _due(state: PaceState, marks: Marks) -> Due:
+    used, then, mark = state.last.memory_used, state.memory_then, marks.memory_mark
+    if used is not None and then is not None:
+        crossed = mark is not None and then < mark <= used
+        if crossed or moved(used, then, marks.memory_capacity, "memory"):
+            return Due.LOOK
+    others, then = state.last.others_milli, state.others_then
+    if marks.cpu_is_quick and others is not None and then is not None:
+        return Due.LIMIT if moved(others, then, marks.cpu_capacity, "cpu") else Due.NOTHING
+    return Due.NOTHING

@@ -1,0 +1,146 @@
+"""A quick look at the node: a few files that stay open, read with one call each.
+
+What cannot be read, or makes no sense, is `None`: then the full looks, which come anyway, say what is wrong.
+"""
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.files import Files
+from fallow_core.node.cgroups.find import find
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.procfs import PAGE_BYTES, PROC_ROOT, TICKS_PER_SECOND
+
+_READ_BYTES = 1 << 16
+_MEMORY = re.compile(rb"^Mem(Total|Available): +(\d+) kB$", re.MULTILINE)
+_CPU = re.compile(rb"^cpu +(\d+) (\d+) (\d+) \d+ \d+ (\d+) (\d+) ")
+_LISTED = re.compile(rb"^ +count: +(\d+)$", re.MULTILINE)
+_USAGE = re.compile(rb"^(?:usage_usec )?(\d+)$", re.MULTILINE)
+_NANOSECONDS = {"cpuacct.usage": 1, "cpu.stat": 1000}
+
+WINDOW_SECONDS, TICK_WINDOW_SECONDS = 0.04, 0.2
+"""Over what time CPU in use is measured: where the kernel counts nanoseconds, and where ticks of 10 ms."""
+
+
+class KeptFile:
+    """A file that is opened once and read from its beginning again and again; opened anew where that fails."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def read(self) -> bytes:
+        """The content, as far as one read brings it; empty if there is none."""
+        for _ in range(2):
+            try:
+                if self._descriptor is None:
+                    self._descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                return os.pread(self._descriptor, _READ_BYTES, 0)
+            except OSError:
+                self.close()
+        return b""
+
+    def close(self) -> None:
+        """Close it until it is read again."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class QuickLook:
+    """Reads what the pace goes by. Belongs to one thread. `window_seconds`: over what CPU in use is measured."""
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, proc_root: Path = PROC_ROOT, host_root: str = "/"
+    ) -> None:
+        self._clock = clock
+        self._memory, self._zones, self._stat = (
+            KeptFile(str(proc_root / name)) for name in ("meminfo", "zoneinfo", "stat")
+        )
+        self._usages: dict[str, KeptFile] = {}
+        self._accounting = _accounting(host_root, str(proc_root))
+        self._total = None
+        self.window_seconds = TICK_WINDOW_SECONDS
+        if self._accounting is not None and self._accounting[1] == "cpuacct.usage" and self._accounting[0].root == "/":
+            self._total = KeptFile(self._accounting[0].path("", "cpuacct.usage"))
+            self.window_seconds = WINDOW_SECONDS
+        self._before: tuple[float, float] | None = None
+        self._others: int | None = None
+
+    def memory_used(self, near: int) -> int | None:
+        """Bytes in use, without page cache that can be dropped; above `near` without what lists of CPUs hold either."""
+        found = {name: int(kib) * 1024 for name, kib in _MEMORY.findall(self._memory.read())}
+        if len(found) != 2:
+            return None
+        used = found[b"Total"] - found[b"Available"]
+        if used >= near:
+            used -= sum(map(int, _LISTED.findall(self._zones.read()))) * PAGE_BYTES
+        return max(used, 0)
+
+    def others_milli(self, groups: Iterable[str]) -> int | None:
+        """CPU in use besides these groups, since the last time that is at least `window_seconds` ago.
+
+        The first time, and after other groups came, it is not known.
+        """
+        now, total, batch = self._clock(), self._total_seconds(), self._batch_seconds(frozenset(groups))
+        if total is None or batch is None:
+            self._before = self._others = None
+            return None
+        if self._before is None:
+            self._before = (now, total - batch)
+            return None
+        at, before = self._before
+        if now - at >= self.window_seconds:
+            self._before, self._others = (
+                (now, total - batch),
+                max(round((total - batch - before) / (now - at) * 1000), 0),
+            )
+        return self._others
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in (self._memory, self._zones, self._stat, self._total, *self._usages.values()):
+            if file is not None:
+                file.close()
+
+    def _total_seconds(self) -> float | None:
+        """CPU time of everything since some time in the past."""
+        if self._total is not None:
+            found = _USAGE.search(self._total.read())
+            return None if found is None else int(found[1]) / 1e9
+        found = _CPU.match(self._stat.read())
+        return None if found is None else sum(map(int, found.groups())) / TICKS_PER_SECOND
+
+    def _batch_seconds(self, groups: frozenset[str]) -> float | None:
+        """What the groups used since they were made; `None` if other ones are meant than the last time."""
+        if self._accounting is None:
+            return 0.0
+        hierarchy, name = self._accounting
+        if groups != self._usages.keys():
+            for gone in self._usages.keys() - groups:
+                self._usages.pop(gone).close()
+            for new in groups - self._usages.keys():
+                self._usages[new] = KeptFile(hierarchy.path(new, name))
+            self._before = self._others = None
+        nanoseconds = 0
+        for file in self._usages.values():
+            found = _USAGE.search(file.read())
+            if found is None:
+                return None
+            nanoseconds += int(found[1]) * _NANOSECONDS[name]
+        return nanoseconds / 1e9
+
+
+def _accounting(host_root: str, proc_root: str) -> tuple[Hierarchy, str] | None:
+    """The hierarchy that counts CPU time of groups, and the file; `None` where there is none."""
+    for controller, name in (("cpuacct", "cpuacct.usage"), ("cpu", "cpu.stat")):
+        with suppress(CgroupError):
+            hierarchy = find(controller, Files(), proc_root=proc_root, host_root=host_root)
+            if hierarchy.version == 2 or controller == "cpuacct":
+                return hierarchy, name
+    return None

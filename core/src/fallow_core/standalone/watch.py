@@ -1,0 +1,115 @@
+"""Between two full looks: quick ones at the pace that the danger asks for, and what the kernel says by itself."""
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+
+from fallow_core.agent import pace
+from fallow_core.agent.pace import Due, Marks, PaceState, Quick
+from fallow_core.config.settings import Config
+from fallow_core.errors import CgroupError
+from fallow_core.model.qos_policy import StrategyMode
+from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.node.cgroups.files import Files
+from fallow_core.node.cgroups.find import find
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.quick_look import QuickLook
+from fallow_core.node.wakes import Wakes
+
+CONTENDED_SECONDS = 5.0
+"""For so long after pressure on CPUs the quick looks stay close to one another."""
+LIST_AGAIN_SECONDS = 0.2
+"""Directories may come and go without end: tasks are listed no more often for that."""
+
+
+class Watch:
+    """Belongs to the loop's thread. `pause`: in how many seconds the next quick look is due.
+
+    `others_milli`: CPU in use besides batch groups, as of the newest one.
+    """
+
+    def __init__(self, config: Config, clock: Callable[[], float], wake: Callable[[], None]) -> None:
+        self.pause = pace.LONGEST_SECONDS
+        self.quick = QuickLook(clock, host_root=str(config.host_root))
+        self.wakes = Wakes(self._on_pressure, self._on_change)
+        self._clock, self._wake = clock, wake
+        self._tree: Hierarchy | None = None
+        with suppress(CgroupError):
+            self._tree = find("cpu", Files(), host_root=str(config.host_root))
+        self._state = PaceState(last=Quick(at=clock()))
+        self._contended_at = clock()
+        self._changed = False
+        self._listed_at = clock()
+
+    @property
+    def others_milli(self) -> int | None:
+        """CPU in use besides batch groups, as of the newest quick look."""
+        return self._state.last.others_milli
+
+    def look(self, config: Config, sample: NodeSample, groups: Collection[str]) -> Due:
+        """A quick look. `groups` are those of batch that are limited."""
+        now, marks = self._clock(), self._marks(config, sample, groups)
+        near = marks.memory_capacity if marks.memory_mark is None else marks.memory_mark
+        others = self.quick.others_milli(groups) if marks.cpu_is_quick else None
+        quick = Quick(at=now, memory_used=self.quick.memory_used(near), others_milli=others)
+        self._state, self.pause, due = pace.after(self._state, quick, marks)
+        return due
+
+    def decided(self, groups: Iterable[str]) -> None:
+        """Decisions were made with what the last quick look found. `groups`: where tasks appear as groups."""
+        self._state = pace.decided(self._state)
+        if self._tree is not None:
+            self.wakes.watch(map(self._tree.path, groups))
+
+    def lists_again(self) -> bool:
+        """Whether directories came or went since tasks were listed, and it is time to list them again."""
+        now = self._clock()
+        if not self._changed or now - self._listed_at < LIST_AGAIN_SECONDS:
+            return False
+        self._changed, self._listed_at = False, now
+        return True
+
+    @property
+    def lists_in(self) -> float:
+        """In how many seconds tasks are listed again because of what came or went."""
+        return max(self._listed_at + LIST_AGAIN_SECONDS - self._clock(), 0.0) if self._changed else pace.LONGEST_SECONDS
+
+    def close(self) -> None:
+        """End what waits, and close all files."""
+        self.wakes.close()
+        self.quick.close()
+
+    def _marks(self, config: Config, sample: NodeSample, groups: Collection[str]) -> Marks:
+        memory, evicts, limits = sample.memory, config.qos.memory_evict, config.qos.cpu_suppress
+        capacity = 0 if memory is None else memory.capacity
+        acts = memory is not None and evicts.mode is not StrategyMode.OFF
+        contended = not self.wakes.has("cpu") or self._clock() - self._contended_at < CONTENDED_SECONDS
+        return Marks(
+            memory_mark=-(-capacity * evicts.mark_percent // 100) if acts else None,
+            memory_capacity=capacity,
+            cpu_capacity=sample.cpu.capacity if sample.cpu is not None else 1000 * (os.cpu_count() or 1),
+            cpu_is_quick=bool(groups) and limits.mode is StrategyMode.ENFORCE and contended,
+        )
+
+    def _on_pressure(self, name: str) -> None:
+        """In the thread of `wakes`."""
+        if name == "cpu":
+            self._contended_at = self._clock()
+        self._wake()
+
+    def _on_change(self) -> None:
+        """In the thread of `wakes`."""
+        self._changed = True
+        self._wake()
+
+
+def with_others(sample: NodeSample, others_milli: int, at: float) -> NodeSample:
+    """The sample as if only what is not batch had changed: that is what limits of batch go by."""
+    cpu = sample.cpu
+    if cpu is None:
+        return sample
+    others = min(others_milli, cpu.capacity)
+    batch = min(cpu.batch_used, cpu.capacity - others)
+    terms = {**cpu.terms, "others_at_a_quick_look": others}
+    newer = Usage(measured_at=at, capacity=cpu.capacity, used=others + batch, batch_used=batch, terms=terms)
+    return NodeSample(cpu=newer, memory=sample.memory)

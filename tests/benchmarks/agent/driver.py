@@ -1,0 +1,127 @@
+"""`fallow agent` with a framework of the stage: its tasks are the groups below one, its daemon is the stage itself."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import BaseModel
+from tests.benchmarks.agent.stage import CPU, start_ticks
+
+from fallow_core import log
+from fallow_core.config.load import load
+from fallow_core.config.settings import Cluster
+from fallow_core.model.plugin import LoadedPlugin, PluginSource
+from fallow_core.model.policy import AccountPolicy
+from fallow_core.node import signals
+from fallow_core.plugins import discovery
+from fallow_core.standalone.agent_process import AgentProcess
+from fallow_hookspecs import (
+    API_LEVEL,
+    ClusterConfig,
+    Daemon,
+    Finding,
+    KillAnswer,
+    KillOrder,
+    KillOutcome,
+    KillResult,
+    Node,
+    Placement,
+    Plugin,
+    Process,
+    Resources,
+    Role,
+    Task,
+    TaskList,
+    TaskPlacement,
+    TaskState,
+    hookimpl,
+)
+
+REQUESTED = Resources(10, 1 << 20)
+
+
+class Groups:
+    """The instance."""
+
+    def __init__(self, group: str, daemon: Process) -> None:
+        self.group = group
+        self.daemon = Daemon(process=daemon, framework_node="nm")
+        self.known: dict[str, Task] = {}
+
+    @hookimpl
+    def list_tasks(self) -> TaskList:
+        """One task a group. What was read once is not read again."""
+        names = {entry.name for entry in os.scandir(CPU / self.group) if entry.is_dir()}
+        for name in names - self.known.keys():
+            if (task := self.read(name)) is not None:
+                self.known[name] = task
+        self.known = {name: task for name, task in self.known.items() if name in names}
+        return TaskList(tasks=tuple(self.known.values()), age_seconds=0.0, complete=True, daemons=(self.daemon,))
+
+    def read(self, name: str) -> Task | None:
+        """The task of a group; none before its first process is in it."""
+        try:
+            pids = [int(pid) for pid in (CPU / self.group / name / "cgroup.procs").read_text().split()]
+            processes = tuple(Process(pid, start_ticks(pid)) for pid in pids)
+        except OSError:
+            return None
+        if not processes:
+            return None
+        return Task(
+            id=name,
+            application_id="app",
+            framework_node="nm",
+            state=TaskState.RUNNING,
+            requested=REQUESTED,
+            processes=processes,
+            age_seconds=1.0,
+        )
+
+    @hookimpl
+    def kill_tasks(self, order: KillOrder) -> KillOutcome:
+        """Signal the processes."""
+        for name in order.task_ids:
+            signals.end(self.known[name].processes, order.force)
+        return KillOutcome(answers=dict.fromkeys(order.task_ids, KillAnswer(result=KillResult.ENDING)))
+
+    @hookimpl
+    def set_cgroup_parent(self) -> Placement:
+        """Each task has a group of its own."""
+        return Placement(
+            new_tasks_follow=True,
+            tasks=tuple(TaskPlacement(task_id=name, cgroups=(f"{self.group}/{name}",)) for name in self.known),
+        )
+
+    def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+        """Nothing to say."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def main() -> None:
+    """Arguments: the folder with fallow.yaml, and the group."""
+    folder, group = Path(sys.argv[1]), sys.argv[2]
+    parent = os.getppid()
+    daemon = Process(parent, start_ticks(parent))
+    levels = (API_LEVEL, API_LEVEL)
+    plugin = Plugin(
+        name="bench", api_levels=levels, config_model=lambda: BaseModel, build=lambda _: Groups(group, daemon)
+    )
+    source = PluginSource(name="bench", distribution="bench", version="1", target="driver")
+    cluster = Cluster(
+        file=folder / "c.yaml",
+        plugin=LoadedPlugin(plugin=plugin, source=source),
+        config=ClusterConfig(name="b", roles=frozenset({Role.AGENT}), spec=None),
+        account=AccountPolicy(),
+        node_selector={},
+    )
+    config = replace(load(folder, discovery.load), clusters=(cluster,))
+    log.set_up("info")
+    AgentProcess(config).run()
+
+
+if __name__ == "__main__":
+    main()
