@@ -86,6 +86,6 @@ func listen(path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	syscall.Umask(0o117)
+	defer syscall.Umask(syscall.Umask(0o117)) // for the socket alone: tasks have the one from before
 	return net.Listen("unix", path)
 }

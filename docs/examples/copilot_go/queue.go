@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -147,11 +148,8 @@ func startTicks(pid int) int64 {
 	if err != nil {
 		return 0
 	}
-	_, after, _ := strings.Cut(string(data), ") ") // the name before it may hold anything but ends with the last ")"
-	if index := strings.LastIndex(string(data), ") "); index >= 0 {
-		after = string(data)[index+2:]
-	}
-	fields := strings.Fields(after)
+	// The name before it may hold anything, but ends with the last ")".
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 	if len(fields) < 20 {
 		return 0
 	}

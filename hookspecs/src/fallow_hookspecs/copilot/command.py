@@ -59,11 +59,13 @@ def _serve(plugin: str, config: Path, path: Path) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     service = Service(hosted)
-    os.umask(SOCKET_UMASK)
+    before = os.umask(SOCKET_UMASK)
     try:
         service.serve(f"unix:{path}")
     except RuntimeError as error:
         raise CopilotError(f"cannot serve at {path}: {error}") from error
+    finally:
+        os.umask(before)
     print(f"serving {hosted} at {path}", flush=True)  # noqa: T201 - a command speaks to its user
     ended.wait()
     service.stop(GRACE_SECONDS)
