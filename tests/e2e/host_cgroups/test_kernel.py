@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import KNOBS, until
+from tests.e2e.told import knobs, told
 
 from fallow_core.agent.knobs import Knobs, Wanted
 from fallow_core.agent.knobs_file import KnobsFile
-from fallow_core.node.cgroups import cpu
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.cgroups.knob import Knob
 
@@ -63,53 +63,13 @@ def top(hierarchy: Hierarchy) -> Iterator[str]:
     until(gone, "the end of the test's groups")
 
 
-def tried(call: Callable[..., object], *arguments: str) -> object:
-    """What a call returns, or the number of the error that it raises."""
-    try:
-        return call(*arguments)
-    except OSError as error:
-        return error.errno
-
-
-def knobs(hierarchy: Hierarchy, top: str) -> dict[str, str]:
-    groups = [top, *sorted(hierarchy.below(top))]
-    return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in KNOBS}
-
-
-def told(hierarchy: Hierarchy, top: str, pid: int) -> list[object]:
-    """All that a hierarchy answers to the same calls."""
-    for group in ("c1", "c1/deep", "c2"):
-        hierarchy.make(f"{top}/{group}", "cpu.shares")
-    first = hierarchy.identity(f"{top}/c2")
-    answers: list[object] = [tried(hierarchy.write, top + group, name, text) for group, name, text in WRITES]
-    answers.append(knobs(hierarchy, top))
-    hierarchy.move(pid, f"{top}/c1/deep")
-    answers += [
-        hierarchy.group_of(pid),
-        hierarchy.processes(f"{top}/c1/deep") == [pid],
-        hierarchy.processes(top),
-        tried(hierarchy.remove, f"{top}/c1"),
-        tried(hierarchy.remove, f"{top}/c1/deep"),
-    ]
-    hierarchy.move(pid, f"{top}/c2")
-    answers += [
-        tried(hierarchy.remove, f"{top}/c1/deep"),
-        tried(hierarchy.remove, f"{top}/c1"),
-        tried(hierarchy.read, f"{top}/c1", "cpu.shares"),
-        sorted(hierarchy.below(top)),
-        cpu.throttled_seconds(hierarchy, top),
-    ]
-    hierarchy.move(pid, "")
-    hierarchy.remove(f"{top}/c2")
-    hierarchy.make(f"{top}/c2", "cpu.shares")
-    return [*answers, hierarchy.identity(f"{top}/c2") == first, hierarchy.identity(f"{top}/c9")]
-
-
 def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy, top: str, process: int) -> None:
     fake = FakeCgroups(1)
     fake.add(top)
     fake.add("", process)
-    assert told(fake.hierarchy, top, process) == told(hierarchy, top, process)
+    by_fake = told(fake.hierarchy, top, process, WRITES, KNOBS)
+    by_kernel = told(hierarchy, top, process, WRITES, KNOBS)
+    assert {asked: (by_fake[asked], by_kernel[asked]) for asked in by_fake if by_fake[asked] != by_kernel[asked]} == {}
 
 
 def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_go_back(
@@ -118,7 +78,7 @@ def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_g
     for group, quota in (("c1", "200000"), ("c1/deep", "150000"), ("c2", "-1"), ("c2/deep", "120000")):
         hierarchy.make(f"{top}/{group}", "cpu.shares")
         hierarchy.write(f"{top}/{group}", "cpu.cfs_quota_us", quota)
-    before = knobs(hierarchy, top)
+    before = knobs(hierarchy, top, KNOBS)
     for milli in (1700, 300, 10, 1400, 700, 3000):
         acting = Knobs(hierarchy, KnobsFile(tmp_path))  # a new process each time, as after a kill
         acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(milli, 1000), texts={Knob.WEIGHT: "2"}))
@@ -127,7 +87,7 @@ def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_g
         assert hierarchy.read(f"{top}/c1/deep", "cpu.cfs_quota_us") == str(min(150_000, milli * 100))
     acting = Knobs(hierarchy, KnobsFile(tmp_path))
     acting.release(top)
-    assert (acting.problems, acting.kept, knobs(hierarchy, top)) == ({}, {}, before)
+    assert (acting.problems, acting.kept, knobs(hierarchy, top, KNOBS)) == ({}, {}, before)
 
 
 def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(
