@@ -16,10 +16,11 @@ from tests.integration.copilot_stage import build, outcome
 
 from fallow_core.errors import PluginLoadError
 from fallow_core.plugins import copilot_client, discovery
-from fallow_core.plugins.copilot_client import MisfitError, open_client
+from fallow_core.plugins.copilot_client import open_client
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Failure, FailureKind
 from fallow_hookspecs import ClusterConfig, Finding, KillOrder, Node, Plugin, PluginError, Role, TaskList, hookimpl
+from fallow_hookspecs.copilot.client import MisfitError
 from fallow_hookspecs.copilot.host import host
 from fallow_hookspecs.copilot.server import Service
 

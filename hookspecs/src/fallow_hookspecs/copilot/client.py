@@ -1,0 +1,177 @@
+"""The other end of the socket: an instance whose hooks a copilot answers.
+
+Core connects through this, and before that looks at the path of the socket.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, cast
+
+import grpc
+
+from fallow_hookspecs.capacity import CapacityReport, Node, Offer
+from fallow_hookspecs.copilot import from_messages, to_messages
+from fallow_hookspecs.copilot.status import OPTIONS, error_of, path_of
+from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
+from fallow_hookspecs.errors import PluginError
+from fallow_hookspecs.hooks import hookimpl
+from fallow_hookspecs.placement import Placement
+from fallow_hookspecs.plugin import API_LEVEL, Finding, Instance
+from fallow_hookspecs.tasks import KillOrder, KillOutcome, TaskList
+
+_ANSWERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "Describe": pb.DescribeResponse.FromString,
+    "ReportCapacity": pb.CapacityReport.FromString,
+    "ListTasks": pb.TaskList.FromString,
+    "KillTasks": pb.KillOutcome.FromString,
+    "SetCgroupParent": pb.Placement.FromString,
+    "Diagnose": pb.DiagnoseResponse.FromString,
+}
+
+
+class MisfitError(PluginError):
+    """What serves at the path is no copilot, or not one for this Fallow."""
+
+
+class Caller(Protocol):
+    """Makes the calls of an instance. PluginError, or a kind of it, for a call that fails."""
+
+    def call(self, name: str, request: bytes, timeout_seconds: float) -> Any:
+        """Make a call such as `ListTasks`, and return its message."""
+
+    def close(self) -> None:
+        """Make no more calls. Safe to repeat."""
+
+
+class Connection:
+    """A connection to one life of a copilot; `description` is who it says it is."""
+
+    def __init__(self, path: str, timeout_seconds: float) -> None:
+        """Connect to the socket at the path, and ask who serves there.
+
+        :raises MisfitError: it is no copilot that fits.
+        :raises PluginError: nobody answers.
+        """
+        self._path = path
+        self._channel = grpc.insecure_channel(f"unix:{path}", options=OPTIONS)
+        self._calls: dict[str, Callable[..., Any]] = {
+            name: self._channel.unary_unary(path_of(name), response_deserializer=parse)
+            for name, parse in _ANSWERS.items()
+        }
+        try:
+            self.description: pb.DescribeResponse = self.call("Describe", b"", timeout_seconds)
+            self._check_fits()
+        except BaseException:
+            self.close()
+            raise
+
+    def __str__(self) -> str:
+        said = self.description
+        package = f" of {said.distribution}" if said.distribution else ""
+        return f"plugin {said.name!r}{package} {said.version}".rstrip()
+
+    def call(self, name: str, request: bytes, timeout_seconds: float, *, gone_seconds: float = 0.0) -> Any:
+        """Make a call. Of the time that it has, some may be gone already."""
+        try:
+            return self._calls[name](request, timeout=max(0.0, timeout_seconds - gone_seconds))
+        except grpc.RpcError as error:
+            raise self._in_words(cast("grpc.Call", error), timeout_seconds) from error  # it is both
+
+    def close(self) -> None:
+        """End the connection, and with it the calls under way."""
+        self._channel.close()
+
+    def _in_words(self, error: grpc.Call, timeout_seconds: float) -> PluginError:
+        if (said := error_of(error)) is not None:
+            return said
+        code, text = error.code(), error.details() or ""
+        if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            return PluginError(f"the copilot at {self._path} did not answer within {timeout_seconds:.3g} s")
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return MisfitError(f"what serves at {self._path} is not a Fallow copilot of this version: {text}")
+        if code is grpc.StatusCode.UNAVAILABLE:
+            return PluginError(f"the copilot at {self._path} cannot be reached: {text}")
+        if code in (grpc.StatusCode.ABORTED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN) and text:
+            return PluginError(text)
+        return PluginError(f"the copilot at {self._path} failed: {code.name}: {text}")
+
+    def _check_fits(self) -> None:
+        said = self.description
+        if not said.name or not said.HasField("lowest_api_level") or not said.HasField("highest_api_level"):
+            raise MisfitError(f"the copilot at {self._path} does not say its name and its API levels")
+        lowest, highest = said.lowest_api_level, said.highest_api_level
+        if not lowest <= API_LEVEL <= highest:
+            raise MisfitError(
+                f"the copilot at {self._path}, {said.name} {said.version}, is written for API levels {lowest} to "
+                f"{highest}; this Fallow has level {API_LEVEL}"
+            )
+
+
+def instance_of(
+    caller: Caller, hooks: Iterable[str], findings: Callable[[float], tuple[Finding, ...]] = lambda _: ()
+) -> Instance:
+    """An instance with these hooks alone. `findings` come before what the copilot finds, and are given the time left."""
+    known = {name: hook for name, hook in _HOOKS.items() if name in set(hooks)}
+    made: Instance = type("Copilot", (_Copilot,), known)(caller, findings)
+    return made
+
+
+class _Copilot:
+    """What every instance has. The hooks are no methods of it, because a copilot may lack some."""
+
+    def __init__(self, caller: Caller, findings: Callable[[float], tuple[Finding, ...]]) -> None:
+        self.caller = caller
+        self.findings = findings
+        self.nodes: tuple[tuple[Node, ...], bytes] = ((), b"")
+
+    def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+        """What is found at this end, and what the copilot finds."""
+        own = self.findings(timeout_seconds)
+        request = to_messages.diagnose_request(nodes).SerializeToString()
+        return own + from_messages.findings(self.caller.call("Diagnose", request, timeout_seconds))
+
+    def close(self) -> None:
+        """End the connection."""
+        self.caller.close()
+
+
+def _nodes(self: _Copilot, nodes: tuple[Node, ...]) -> bytes:
+    """The nodes of a request. They are thousands and seldom change: the same ones are converted once."""
+    known, data = self.nodes
+    if nodes is not known:
+        data = to_messages.report_request(nodes, ()).SerializeToString()
+        self.nodes = (nodes, data)
+    return data
+
+
+@hookimpl
+def report_capacity(
+    self: _Copilot, nodes: tuple[Node, ...], offers: tuple[Offer, ...], timeout_seconds: float
+) -> CapacityReport:
+    """Ask, or pass on the offers."""
+    # Messages in a row are one message with the fields of all.
+    request = _nodes(self, nodes) + to_messages.report_request((), offers).SerializeToString()
+    return from_messages.capacity_report(self.caller.call("ReportCapacity", request, timeout_seconds))
+
+
+@hookimpl
+def list_tasks(self: _Copilot, node: Node, timeout_seconds: float) -> TaskList:
+    """Ask for the tasks."""
+    request = to_messages.list_request(node).SerializeToString()
+    return from_messages.task_list(self.caller.call("ListTasks", request, timeout_seconds))
+
+
+@hookimpl
+def kill_tasks(self: _Copilot, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
+    """Pass on the order."""
+    request = to_messages.kill_request(node, order).SerializeToString()
+    return from_messages.kill_outcome(self.caller.call("KillTasks", request, timeout_seconds))
+
+
+@hookimpl
+def set_cgroup_parent(self: _Copilot, node: Node, parent: str, timeout_seconds: float) -> Placement:
+    """Pass on the directory."""
+    request = to_messages.place_request(node, parent).SerializeToString()
+    return from_messages.placement(self.caller.call("SetCgroupParent", request, timeout_seconds))
+
+
+_HOOKS: Final = {hook.__name__: hook for hook in (report_capacity, list_tasks, kill_tasks, set_cgroup_parent)}
