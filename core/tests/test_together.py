@@ -25,7 +25,7 @@ def demands(batches: tuple[int, int], *accounts: tuple[Need, Need]) -> list[tupl
 def test_memory_that_cannot_be_used_for_want_of_cpu_is_not_wanted() -> None:
     cpu_heavy = need(0, 200), need(0, 200)
     memory_heavy = need(0, 10), need(0, 1000)
-    assert demands((100, 1000), cpu_heavy, memory_heavy) == [(EVERYTHING, 90), (10, EVERYTHING)]
+    assert demands((100, 1000), cpu_heavy, memory_heavy) == [(EVERYTHING, 95), (10, EVERYTHING)]
 
 
 def test_an_account_that_is_alone_is_cut_to_what_it_can_use() -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from fallow_core.ledger.sharing import Claim, fair_shares
 
-ROUNDS = 3
+ROUNDS = 2
 ROUNDED_OFF = 2.0**-20
 """So much may a float be above the whole number that it stands for: parts are floats, amounts stay integers."""
 

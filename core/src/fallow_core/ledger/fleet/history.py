@@ -1,4 +1,4 @@
-"""The targets of the last while of all rows of a block, of one resource: most are few, and the others lie apart.
+"""The targets of the last while of all rows and resources of a block: most are few, and the others lie apart.
 
 A target that varies at random has as many entries as a sequence has records: five in an hour's worth of readings. One
 that rises steadily has an entry for each.
@@ -11,7 +11,7 @@ from fallow_core.ledger.fleet.arrays import AnyArray, Ints
 from fallow_core.ledger.fleet.stacks import Stacks
 from fallow_core.ledger.fleet.ticks import Ticks
 
-NEAR, FAR = 10, 24
+NEAR, FAR = 12, 24
 """How many entries have room in the table of all, and in that of the deep ones before that grows."""
 
 
@@ -87,7 +87,7 @@ class History:
         """The numbers of the times, and the targets, of one column."""
         stacks, at = self._place(column)
         count = int(stacks.count[at])
-        return list(zip(stacks.ticks[:count, at].tolist(), stacks.targets[:count, at].tolist(), strict=True))
+        return list(zip(stacks.ticks[:count, at].tolist(), map(int, stacks.targets[:count, at]), strict=True))
 
     def replace(self, column: int, entries: list[tuple[int, int]]) -> None:
         """Give a column other entries."""

@@ -18,43 +18,44 @@ class Holds:
         self._since: Floats = np.full(self._shape, np.nan)
         self._newest: Floats = np.zeros(self._shape)
         self._ticks = ticks
-        self._histories = [History(slots * nodes, ticks, dtype) for dtype in (np.int32, np.int64)]
+        self._history = History(slots * RESOURCES * nodes, ticks, np.float64)
         self._horizon = -np.inf
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return self._since.nbytes + self._newest.nbytes + sum(history.nbytes for history in self._histories)
+        return self._since.nbytes + self._newest.nbytes + self._history.nbytes
 
-    def push(self, newest: Ints, wanted: Ints, policy: PublishingPolicy, now: float) -> None:
+    def push(self, newest: Floats, wanted: Floats, policy: PublishingPolicy, now: float) -> None:
         """Bring all up to date with the newest sizes and the targets."""
         np.copyto(self._since, now, where=np.isnan(self._since) | (newest > self._newest))
         self._newest[...] = newest
         self._horizon = max(self._horizon, now - SLOW * policy.growth_hold_seconds)
-        for r, history in enumerate(self._histories):
-            history.push(wanted[:, r].reshape(-1), now, self._horizon)
+        self._history.push(wanted.reshape(-1), now, self._horizon)
 
-    def held(self, asked: Bools, unit: Ints, behind: Bools, policy: PublishingPolicy, now: float) -> Ints:
+    def held(self, asked: Bools, unit: Floats, behind: Bools, policy: PublishingPolicy, now: float) -> Floats:
         """The sizes that rows may grow to, as far as time is concerned: the newest ones where it is not asked.
 
         `behind`: which are far below their fair share; those do not have to hold for longer.
         """
         found = self._newest.copy()
-        slots, resources, nodes = np.nonzero(asked)
-        at = (slots * RESOURCES + resources) * self._shape[2] + nodes
-        columns = slots * self._shape[2] + nodes
-        for r, history in enumerate(self._histories):
-            some = np.flatnonzero(resources == r)
-            own, of_own = at.take(some), columns.take(some)
-            newest, since = found.reshape(-1).take(own), self._since.reshape(-1).take(own)
-            hold = policy.growth_hold_seconds
-            least = _least(history, of_own, newest, since, now, hold)
-            little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
-            little |= least - newest <= unit.reshape(-1).take(own)
-            slow = np.flatnonzero(little & ~behind.reshape(-1).take(own))
-            of_slow = (of_own.take(slow), newest.take(slow), since.take(slow))
-            least[slow] = _least(history, *of_slow, now, SLOW * hold)
-            found.reshape(-1)[own] = np.maximum(newest, least)
+        at = np.flatnonzero(asked)
+        newest, since = found.reshape(-1).take(at), self._since.reshape(-1).take(at)
+        hold = policy.growth_hold_seconds
+        least = self._least(at, newest, since, now, hold)
+        little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
+        little |= least - newest <= unit.reshape(-1).take(at)
+        little &= ~behind.reshape(-1).take(at)
+        slow = np.flatnonzero(little)
+        least[slow] = self._least(at.take(slow), newest.take(slow), since.take(slow), now, SLOW * hold)
+        found.reshape(-1)[at] = np.maximum(newest, least)
+        return found
+
+    def _least(self, at: Ints, newest: Floats, since: Floats, now: float, seconds: float) -> Floats:
+        """The smallest target of the last seconds; the newest size where that stood for less long."""
+        watched = np.flatnonzero(now - since >= seconds)
+        found = newest.copy()
+        found[watched] = self._history.least(at.take(watched), now - seconds)
         return found
 
     def plain(self, slot: int, resource: int, node: int, hold_seconds: float) -> GrowthHold | None:
@@ -63,14 +64,13 @@ class Holds:
         if np.isnan(since):
             return None
         hold = GrowthHold(since=since, newest=int(self._newest[slot, resource, node]))
-        for tick, target in self._histories[resource].entries(self._column(slot, node)):
+        for tick, target in self._history.entries(self._column(slot, resource, node)):
             hold.push(self._ticks.time(tick), hold.newest, target, hold_seconds)
         return hold
 
     def push_one(self, slot: int, resource: int, node: int, newest: int, wanted: int, now: float, since: float) -> None:
         """Bring one row and resource up to date; targets from before `since` are forgotten."""
-        at, column = (slot, resource, node), self._column(slot, node)
-        history = self._histories[resource]
+        at, column, history = (slot, resource, node), self._column(slot, resource, node), self._history
         if np.isnan(self._since[at]) or newest > self._newest[at]:
             self._since[at] = now
         self._newest[at] = newest
@@ -85,21 +85,13 @@ class Holds:
         """Take over the form for one row."""
         self._since[slot, resource, node], self._newest[slot, resource, node] = hold.since, hold.newest
         entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold.targets]
-        self._histories[resource].replace(self._column(slot, node), entries)
+        self._history.replace(self._column(slot, resource, node), entries)
 
     def forget(self, slot: int, node: int) -> None:
         """Nothing was watched of a slot."""
         self._since[slot, :, node] = np.nan
-        for history in self._histories:
-            history.replace(self._column(slot, node), [])
+        for resource in range(RESOURCES):
+            self._history.replace(self._column(slot, resource, node), [])
 
-    def _column(self, slot: int, node: int) -> int:
-        return slot * self._shape[2] + node
-
-
-def _least(history: History, columns: Ints, newest: Ints, since: Floats, now: float, seconds: float) -> Ints:
-    """The smallest target of the last seconds; the newest size where that stood for less long."""
-    watched = np.flatnonzero(now - since >= seconds)
-    found = newest.copy()
-    found[watched] = history.least(columns.take(watched), now - seconds)
-    return found
+    def _column(self, slot: int, resource: int, node: int) -> int:
+        return (slot * RESOURCES + resource) * self._shape[2] + node

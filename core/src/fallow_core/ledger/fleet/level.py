@@ -66,6 +66,8 @@ def _solve(
         broken = within - wanted
         broken *= broken.sum(0)
         fixed: Bools = broken > 0
+        if not fixed.any():
+            break
         within *= fixed
         within /= np.maximum(weights, 1)
         found += within

@@ -82,7 +82,7 @@ class Stacks:
 
     def expire(self, ticks: Ticks, since: float) -> None:
         """Drop the entries from before."""
-        while (columns := np.flatnonzero((self.count > 0) & (ticks.times(self.ticks[0]) < since))).size:
+        while (columns := np.flatnonzero((self.count > 0) & ticks.before(self.ticks[0], since))).size:
             self.targets[:-1, columns] = self.targets[1:, columns]
             self.ticks[:-1, columns] = self.ticks[1:, columns]
             self.count[columns] -= 1
@@ -92,7 +92,7 @@ class Stacks:
         found: AnyArray = self.targets[0].take(columns)
         going, count = np.arange(columns.size), self.count.take(columns)
         for k in range(self.depth - 1):
-            old = ticks.times(self.ticks[k].take(columns.take(going))) < since
+            old = ticks.before(self.ticks[k].take(columns.take(going)), since)
             going = going.compress(old & (count.take(going) > k + 1))
             if not going.size:
                 break

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import AnyArray, Floats
+from fallow_core.ledger.fleet.arrays import AnyArray, Bools
 
 COUNT = 1 << 16
 
@@ -15,6 +15,7 @@ class Ticks:
     def __init__(self) -> None:
         self._times = np.full(COUNT, -np.inf)
         self._last = 0
+        self._before: dict[float, Bools] = {}
 
     def number(self, now: float, horizon: float) -> int:
         """The number of a time; nothing from before `horizon` is asked for any more."""
@@ -23,11 +24,16 @@ class Ticks:
             if self._times[following] < horizon or self._times[following] == -np.inf:
                 self._last = following
             self._times[self._last] = now
+            self._before = {}
         return self._last
 
-    def times(self, numbers: AnyArray) -> Floats:
-        """The times of numbers."""
-        return self._times.take(numbers)
+    def before(self, numbers: AnyArray, time: float) -> Bools:
+        """Which numbers are of times before that."""
+        table = self._before.get(time)
+        if table is None:
+            table = self._before[time] = self._times < time
+        found: Bools = table.take(numbers)
+        return found
 
     def time(self, number: int) -> float:
         """The time of a number."""

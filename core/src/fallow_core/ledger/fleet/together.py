@@ -29,10 +29,14 @@ class Claims:
     next_up: Floats
     spare: Floats
 
+    def fair(self, demand: Floats, guess: AnyArray) -> Floats:
+        """The weighted max-min of batch over demand."""
+        return levels(self.batch, self.weight, self.floor, np.minimum(demand, self.limit), guess)
+
 
 def cut(claims: Claims, guesses: AnyArray) -> tuple[Floats, Floats]:
     """The demands, cut to what accounts can use, and the fair shares with them."""
-    demand, fair = claims.wants, _fair(claims, claims.wants, guesses[0])
+    demand, fair = claims.wants, claims.fair(claims.wants, guesses[0])
     divisor = np.maximum(claims.next_up, 1)
     nothing = FAR * (claims.next_up == 0)
     most = claims.allocated + claims.spare
@@ -53,10 +57,5 @@ def cut(claims: Claims, guesses: AnyArray) -> tuple[Floats, Floats]:
         usable += most
         usable += NONE * (part <= least)
         demand = np.minimum(usable, claims.wants, out=usable)
-        fair = _fair(claims, demand, guess)
+        fair = claims.fair(demand, guess)
     return demand, fair
-
-
-def _fair(claims: Claims, demand: Floats, guess: AnyArray) -> Floats:
-    """The weighted max-min of batch over demand."""
-    return levels(claims.batch, claims.weight, claims.floor, np.minimum(demand, claims.limit), guess)
