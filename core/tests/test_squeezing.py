@@ -1,7 +1,6 @@
 """A standalone Fallow that squeezes batch on a host whose control groups are in memory."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -28,7 +27,7 @@ from fallow_core.model.qos_policy import (
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
-from fallow_core.standalone import doctor, requests, restore, squeeze_metrics, squeezing
+from fallow_core.standalone import requests, restore, squeeze_metrics, squeezing
 from fallow_core.standalone.control import ask
 from fallow_core.standalone.process import Standalone
 from fallow_hookspecs import Placement, Process, TaskList, TaskPlacement, hookimpl
@@ -70,7 +69,6 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeCgroups:
     fake = FakeCgroups(1)
     fake.add("nm", WORKER.pid, 77)
     monkeypatch.setattr(squeezing, "Files", lambda: fake)
-    monkeypatch.setattr(doctor, "Files", lambda: fake)
     monkeypatch.setattr(Tree, "_is_alive", lambda _, process: True)
     monkeypatch.setattr(restore, "LONGEST_SECONDS", 3.0)
     monkeypatch.setattr(restore, "POLL_SECONDS", 0.02)
@@ -225,21 +223,6 @@ def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: 
     assert not any(family.samples for family in others)
     assert requests.status(fallow)["changed_groups"] == {}
     fallow.close()
-
-
-def test_doctor_says_whether_batch_can_be_limited(
-    settings: Config, fake: FakeCgroups, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def finding() -> tuple[bool | None, str]:
-        found = doctor._batch_cpu(settings.host_root)
-        return found.ok, found.detail
-
-    monkeypatch.setattr(os, "access", lambda path, mode: True)
-    assert finding() == (True, "can be limited: cgroup v1 at /sys/fs/cgroup/cpu,cpuacct")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert finding() == (None, "cannot be limited by this user: cgroup v1 at /sys/fs/cgroup/cpu,cpuacct")
-    fake.mountinfo = ""
-    assert finding()[1].startswith("cannot be limited: no cgroup hierarchy")
 
 
 def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: Config, fake: FakeCgroups) -> None:

@@ -31,8 +31,13 @@ def squeezed(squeeze: Answer) -> list[str]:
     lines += [
         line for task, why in squeeze["without"].items() for line in paragraph(f"not limited: {task}: {why}", "  ")
     ]
+    if (chosen := squeeze["cpuset"]) is not None:
+        would = "" if squeeze["cpu_suppress"] == "enforce" else "would be "
+        alone = f"; others have {chosen['barred']} alone" if chosen["barred"] else ""
+        for group, cpus in chosen["groups"].items():
+            lines += paragraph(f"{group}: {would}kept on CPUs {cpus} ({chosen['placing']}){alone}", "  ")
     lines += _memory(squeeze)
-    names = {"memory_reclaim": "memoryReclaim"}
+    names = {"memory_reclaim": "memoryReclaim", "cpuset": "cpuSuppress.cpuset"}
     for strategy, why in squeeze["unavailable"].items():
         lines += paragraph(f"{names.get(strategy, strategy)} is not available: {why}", "  ")
     return lines + [line for problem in squeeze["problems"] for line in paragraph(f"! {problem}", "  ")]

@@ -1,6 +1,5 @@
 """`fallow doctor`: what this user may do on this host, and what each plugin instance finds. Needs no running Fallow."""
 
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -8,11 +7,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from fallow_core.config.settings import Config
-from fallow_core.errors import CgroupError, ControlError
-from fallow_core.node.cgroups.files import Files
-from fallow_core.node.cgroups.find import find
+from fallow_core.errors import ControlError
 from fallow_core.plugins.instance import PluginInstance, start_build
 from fallow_core.plugins.lanes import Call, Failure, FailureKind
+from fallow_core.standalone import squeeze_doctor
 from fallow_core.standalone.control import ask
 from fallow_hookspecs import Finding, Node
 
@@ -35,7 +33,7 @@ def findings(
     """All findings; the clusters are asked at the same time, so one that is dead delays no other."""
     yield "host", _processes_of_others(Path("/proc"))
     yield "host", _state_dir(config.state_dir)
-    yield "host", _batch_cpu(config.host_root)
+    yield from (("host", finding) for finding in squeeze_doctor.findings(config.host_root))
     yield "host", _running(config.control_socket)
     for problem in config.problems:
         yield "config", Finding(subject="cluster file", ok=False, detail=str(problem), advice="mend the file")
@@ -101,20 +99,6 @@ def _state_dir(path: Path) -> Finding:
         advice = "set stateDir to a directory that Fallow's user can write, and that outlives a restart"
         return Finding(subject=subject, ok=False, detail=f"{path}: {error.strerror}", advice=advice)
     return Finding(subject=subject, ok=True, detail=f"{path} can be written")
-
-
-def _batch_cpu(host_root: Path) -> Finding:
-    subject = "CPU of batch"
-    try:
-        hierarchy = find("cpu", Files(), host_root=str(host_root))
-    except CgroupError as error:
-        advice = "in a container mount the host's /sys/fs/cgroup, and set hostRoot to where its file system is"
-        return Finding(subject=subject, ok=None, detail=f"cannot be limited: {error}", advice=advice)
-    where = f"cgroup v{hierarchy.version} at {hierarchy.mount}"
-    if not os.access(hierarchy.path("", "cgroup.procs"), os.W_OK):
-        advice = "run Fallow as root to have cpuSuppress and cgroupReconcile enforced"
-        return Finding(subject=subject, ok=None, detail=f"cannot be limited by this user: {where}", advice=advice)
-    return Finding(subject=subject, ok=True, detail=f"can be limited: {where}")
 
 
 def _running(socket: Path) -> Finding:

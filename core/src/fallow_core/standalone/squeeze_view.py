@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.errors import CgroupError
-from fallow_core.node.cgroups import cpu
+from fallow_core.node.cgroups import cpu, cpuset
 from fallow_core.node.cgroups.knob import Knob, file_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def shown(squeezing: Squeezing, config: Config, now: float) -> View:
         "unavailable": squeezing.unavailable(config),
     }
     if squeeze is None:
-        return {**found, "groups": [], "terms": {}, "why": "", "without": {}, "steps": []}
+        return {**found, "groups": [], "terms": {}, "why": "", "without": {}, "cpuset": None, "steps": []}
     limits, without = squeeze.limits, squeeze.cpu.found.without
     steps = [] if squeeze.reclaiming is None else list(squeeze.reclaiming.steps)[-SHOWN_STEPS:]
     return {
@@ -42,6 +42,7 @@ def shown(squeezing: Squeezing, config: Config, now: float) -> View:
         "terms": dict(limits.terms) if limits is not None else {},
         "why": limits.why if limits is not None else "",
         "without": {"/".join(key): why for key, why in sorted(without.items())},
+        "cpuset": _cpuset(squeeze),
         "steps": [_step(step, now) for step in reversed(steps)],
     }
 
@@ -67,6 +68,17 @@ def _group(squeeze: Squeeze, group: BatchGroup) -> View:
         "enforced": squeeze.limits_enforced(group),
         "in_force_milli": in_force_milli(squeeze.cpu.hierarchy, group.path),
         "throttled_seconds": cpu.throttled_seconds(squeeze.cpu.hierarchy, group.path),
+    }
+
+
+def _cpuset(squeeze: Squeeze) -> View | None:
+    if squeeze.cpu_sets is None or not squeeze.cpu_sets.chosen:
+        return None
+    groups = {f"/{group}": cpuset.text_of(cpus) for group, cpus in sorted(squeeze.cpu_sets.chosen.items())}
+    return {
+        "placing": squeeze.policy.cpu_suppress.cpuset,
+        "groups": groups,
+        "barred": cpuset.text_of(squeeze.cpu_sets.barred),
     }
 
 
