@@ -306,7 +306,7 @@ class MemoryFramework(Framework):
     nodes = tuple(Node(name=name, addresses=(name,)) for name in NODES)
     request = REQUEST
     is_on_this_host = False
-    timeout_seconds = 0.3
+    timeout_seconds = 1.0
     patience_seconds = 1.3
     settle_seconds = 0.02
 

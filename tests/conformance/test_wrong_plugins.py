@@ -24,6 +24,7 @@ SUITES = {"Agent": AgentSuite, "Controller": ControllerSuite}
 
 
 class Impatient(MemoryFramework):
+    timeout_seconds = 0.4
     patience_seconds = 0.3
 
 

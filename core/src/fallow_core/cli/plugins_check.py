@@ -20,6 +20,7 @@ from fallow_core.errors import PluginLoadError
 from fallow_core.plugins import discovery
 
 ENTRY_POINT_GROUP = "fallow.conformance"
+THROUGH_COPILOT = "fallow_core.cli.through_copilot:opened"
 TESTS_FAILED = 1  # pytest's own exit codes: 0 and 1 say that it has run
 NAMES = {"passed": "passed", "skipped": "not tried", "failed": "FAILED"}
 
@@ -37,20 +38,25 @@ class Tried:
 @click.command("check")
 @click.argument("name")
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write the tests as JUnit XML, too.")
+@click.option("--copilot", is_flag=True, help="Call the plugin through a copilot, and not in the same process.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(name: str, junit: Path | None, as_json: bool) -> int:
+def check(name: str, junit: Path | None, copilot: bool, as_json: bool) -> int:
     """Run the conformance suite of an installed plugin, and show each clause of the contract."""
     source = discovery.load(name).source
     module = suite_of(name)
     if importlib.util.find_spec("pytest") is None:
         raise PluginLoadError("the suite needs pytest: pip install 'fallow-hookspecs[testing]'")
-    tried = list(by_clause(_run(module, junit)))
+    if copilot and importlib.util.find_spec("grpc") is None:
+        raise PluginLoadError("a copilot needs grpcio: pip install 'fallow-core[copilot]'")
+    more = ["--fallow-open", THROUGH_COPILOT] if copilot else []
+    more += ["--junitxml", str(junit.resolve())] if junit else []
+    tried = list(by_clause(_run(module, more)))
     failed = sum(each.outcome == "failed" for each in tried)
     if as_json:
         entries = [{"clause": t.clause, "text": t.text, "outcome": t.outcome, "notes": t.notes} for t in tried]
         click.echo(json.dumps({"plugin": str(source), "clauses": entries}, indent=2))
     else:
-        click.echo("\n".join([str(source), *_lines(tried)]))
+        click.echo("\n".join([f"{source}{', through a copilot' if copilot else ''}", *_lines(tried)]))
     return int(failed > 0)
 
 
@@ -96,7 +102,7 @@ def _lines(tried: list[Tried]) -> Iterator[str]:
     yield f"{len(tried)} clauses: {parts}"
 
 
-def _run(module: str, junit: Path | None) -> list[dict[str, str]]:
+def _run(module: str, more: list[str]) -> list[dict[str, str]]:
     """The report of the suites, run where no file of the caller's has a say in it."""
     with tempfile.TemporaryDirectory(prefix="fallow-check-") as folder:
         report = Path(folder) / "report.json"
@@ -112,8 +118,7 @@ def _run(module: str, junit: Path | None) -> list[dict[str, str]]:
             "-c",
             "/dev/null",
         ]
-        command += ["--basetemp", str(Path(folder) / "work"), "--fallow-report", str(report), "--pyargs", module]
-        command += ["--junitxml", str(junit.resolve())] if junit else []
+        command += ["--basetemp", str(Path(folder) / "work"), "--fallow-report", str(report), "--pyargs", module, *more]
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - itself
         if run.returncode > TESTS_FAILED or not report.exists():
             raise PluginLoadError(f"the suite {module} cannot be run:\n{(run.stdout + run.stderr).strip()}")
