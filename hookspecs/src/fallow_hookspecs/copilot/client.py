@@ -109,7 +109,7 @@ class Connection:
 def instance_of(
     caller: Caller, hooks: Iterable[str], findings: Callable[[float], tuple[Finding, ...]] = lambda _: ()
 ) -> Instance:
-    """An instance with these hooks alone. `findings` come before what the copilot finds, and are given the time left."""
+    """An instance with these hooks alone. `findings` come before those of the copilot, and are given the time left."""
     known = {name: hook for name, hook in _HOOKS.items() if name in set(hooks)}
     made: Instance = type("Copilot", (_Copilot,), known)(caller, findings)
     return made
