@@ -44,3 +44,11 @@ def test_loading_the_entry_point_imports_nothing_heavy() -> None:
     code = "import sys, fallow_yarn.entry; print(*{'pydantic', 'google.protobuf', 'ssl'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == []
+
+
+def test_the_blocks_that_are_commented_out_make_a_spec_together(loaded: Plugin) -> None:
+    blocks = re.findall(r"^# \w+:\n(?:#   .*\n)+", loaded.config_template, re.MULTILINE)
+    text = re.sub(r"^# ", "", "".join(blocks), flags=re.MULTILINE)
+    spec = loaded.config_model().model_validate(yaml.safe_load(text))
+    assert [place.name for place in places(spec)] == ["rm1", "rm2"]
+    assert (spec.kerberos.principal, spec.tls.ca_file) == ("fallow@EXAMPLE.COM", "/etc/fallow/hadoop-ca.pem")

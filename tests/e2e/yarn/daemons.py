@@ -30,6 +30,7 @@ class Daemon:
         self.kind = kind
         self.home = home
         self.heap_mb = HEAP_MB[kind]
+        self.options: tuple[str, ...] = ()
         self.process: subprocess.Popen[bytes] | None = None
         self.started_ms = 0
 
@@ -50,7 +51,7 @@ class Daemon:
         """Start it, which must not be running; it is not ready yet."""
         if self.process is not None:
             raise ClusterError(f"{self.name} was started already: end it first")
-        options = [f"-Djava.io.tmpdir={self.home}", "-Dlaunch.attached=true"]
+        options = [f"-Djava.io.tmpdir={self.home}", "-Dlaunch.attached=true", *self.options]
         conf = self.home / "conf"
         command = jars.command(self.kind, conf, MAIN[self.kind], heap_mb=self.heap_mb, options=options)
         java_home = Path(shutil.which("java") or "java").resolve().parent.parent

@@ -43,7 +43,11 @@ def call(address: str, path: str, body: object = None) -> Any:
 
 def nodes(address: str) -> dict[str, Node]:
     """Every node that the ResourceManager at this web address knows, by its id."""
-    answer = call(address, "/ws/v1/cluster/nodes")
+    return nodes_in(call(address, "/ws/v1/cluster/nodes"))
+
+
+def nodes_in(answer: Any) -> dict[str, Node]:
+    """The nodes of a page of them, by their ids."""
     entries = (answer.get("nodes") or {}).get("node") or []
     return {
         n["id"]: Node(

@@ -64,7 +64,7 @@ def access(spec: YarnSpec) -> Access:
     login = Login(Identity(principal=given.principal, keytab=given.keytab, ticket_cache=given.ticket_cache))
     service = _service(given, hadoop)
     return Access(
-        user=str(login.identity),
+        user=given.principal or str(login.identity),
         authenticate=kerberos(login, service, _protections(given, hadoop)),
         proof=partial(header, login),
         tls=tls,

@@ -24,6 +24,16 @@ user: yarn
 # nodeManagers: ["worker-1.example.com:45454"]
 # How many milli-cores one vcore of this cluster stands for.
 vcoreMilli: 1000
+# A cluster with Kerberos (needs fallow-yarn[kerberos]): whose tickets, and to which service they are shown. What is in
+# hadoopConfDir need not be said here. Without a keytab the ticket cache of the environment is taken.
+# kerberos:
+#   principal: fallow@EXAMPLE.COM
+#   keytab: /etc/fallow/fallow.keytab
+#   resourceManagerPrincipal: rm/_HOST@EXAMPLE.COM
+#   protection: [privacy, integrity, authentication]
+# Web ports that speak TLS, and the authority to trust if it is none of this host's.
+# tls:
+#   caFile: /etc/fallow/hadoop-ca.pem
 """
 
 

@@ -12,7 +12,15 @@ from fallow_yarn.diagnosis.node_manager import node_manager
 from fallow_yarn.diagnosis.outside import OUTSIDE, Outside
 from fallow_yarn.diagnosis.registered import processes, registered
 from fallow_yarn.diagnosis.scheduler import scheduler
-from fallow_yarn.errors import DeadlineError, SilentHostError, StandbyError, UnknownHostError, YarnError
+from fallow_yarn.diagnosis.ticket import ticket
+from fallow_yarn.errors import (
+    CredentialsError,
+    DeadlineError,
+    SilentHostError,
+    StandbyError,
+    UnknownHostError,
+    YarnError,
+)
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.report import floor_of, live
 from fallow_yarn.rm.active import Manager
@@ -25,7 +33,7 @@ _T = TypeVar("_T")
 Own = Callable[[Node, Mapping[str, object]], list[str]]
 """The ids of the NodeManagers of a node, among those the ResourceManager lists."""
 
-HOPELESS = (UnknownHostError, SilentHostError, DeadlineError)
+HOPELESS = (UnknownHostError, SilentHostError, DeadlineError, CredentialsError)
 """Errors after which the other ports of the same host are not worth their time."""
 
 
@@ -42,6 +50,8 @@ def diagnose(
     facts = _tried(lambda: manager.facts(deadline))
     standings = manager.states(deadline)
     several = tuple(manager_findings.standings(standings))
+    if access.login is not None:
+        several += (ticket(access.login, access.service, deadline),)
     if spec.hadoop_conf_dir is not None:
         found = [standing.place for standing in standings] or [manager.place]
         several += tuple(manager_findings.addresses(place) for place in found)

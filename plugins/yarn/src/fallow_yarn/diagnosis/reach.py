@@ -8,6 +8,7 @@ from fallow_yarn.errors import (
     AccessDeniedError,
     AuthenticationRefusedError,
     ConnectionLostError,
+    CredentialsError,
     DeadlineError,
     NoSuchCallError,
     ProtocolError,
@@ -51,9 +52,13 @@ _ADVICE: Final[tuple[tuple[type[YarnError], str], ...]] = (
     (NoSuchCallError, "that is another port of a Hadoop daemon: set {key} to the ResourceManager's {hadoop}"),
     (
         AuthenticationRefusedError,
-        "set {key} to the ResourceManager's {hadoop} if it is not; if it is, the cluster asks for Kerberos",
+        (
+            "set {key} to the ResourceManager's {hadoop} if it is not; if it is, the cluster asks for Kerberos, which"
+            " spec.kerberos sets up, or asks for another principal than that"
+        ),
     ),
     (StandbyError, "name the active ResourceManager in spec.resourceManager, or make this one active"),
+    (CredentialsError, "mend spec.kerberos, the keytab or the ticket: kinit and klist show what there is"),
     (AccessDeniedError, "set spec.user to a user that the cluster's access lists admit"),
 )
 
