@@ -11,7 +11,7 @@ from docs import generated
 
 project = "Fallow"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
-exclude_patterns = ["README.md", "examples/*/README.md", "_build"]
+exclude_patterns = ["README.md", "examples", "_build"]
 html_theme = "furo"
 html_title = "Fallow"
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -13,9 +13,10 @@ from docs import generated
 import fallow_hookspecs
 from fallow_core.config.file_schemas import cluster_schema, core_schema
 from fallow_core.plugins import discovery
-from fallow_hookspecs import hooks
+from fallow_hookspecs import KillOrder, Veto, hooks
 
-BUILT = Path(__file__).parents[2] / "docs" / "_build"
+DOCS = Path(__file__).parents[2] / "docs"
+BUILT = DOCS / "_build"
 
 
 def page(name: str) -> str:
@@ -70,3 +71,15 @@ def test_the_reference_has_every_command(command: str) -> None:
 def test_the_reference_has_every_metric() -> None:
     text = words("reference/metrics")
     assert [name for name in generated.metric_families() if name not in text] == []
+
+
+def test_the_wrapper_of_the_page_about_wrappers_spares_what_it_says() -> None:
+    text = (DOCS / "how-to" / "write-a-wrapper.md").read_text()
+    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    wrapper = names["AUDIT"].build("alpha/a")
+    order = KillOrder(task_ids=("nightly-1", "other"), reason="pressure", force=False)
+    with pytest.raises(Veto) as veto:
+        next(wrapper.kill_tasks(order))
+    assert veto.value.spared == {"nightly-1": "the nightly run is not interrupted"}
