@@ -25,7 +25,8 @@ user: yarn
 # How many milli-cores one vcore of this cluster stands for.
 vcoreMilli: 1000
 # A cluster with Kerberos (needs fallow-yarn[kerberos]): whose tickets, and to which service they are shown. What is in
-# hadoopConfDir need not be said here. Without a keytab the ticket cache of the environment is taken.
+# hadoopConfDir need not be said here. Instead of a keytab a ticketCache may be named; without either, that of the
+# environment is taken.
 # kerberos:
 #   principal: fallow@EXAMPLE.COM
 #   keytab: /etc/fallow/fallow.keytab
