@@ -322,6 +322,16 @@ def test_a_need_that_nobody_can_meet_is_told_once_and_leaves_the_older_decisions
 # The harm that is shown
 
 
+def test_a_task_that_comes_while_memory_is_short_ends_at_once_although_nobody_could_before(host: Host) -> None:
+    host.remove("big")
+    host.remove("small")
+    host.fill(95)
+    host.tick()
+    host.add("late", gib=2)
+    host.tick(0.1)  # far less than the cool-down
+    assert list(host.phases()) == ["late"]
+
+
 def test_the_harm_shown_is_that_used_for_the_choice(host: Host) -> None:
     host.applications = (Application(id="vip", name="v", user="u", queue="q", kind="x", priority=9),)
     host.add("important", application_id="vip", gib=8)

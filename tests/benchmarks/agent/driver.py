@@ -1,4 +1,7 @@
-"""`fallow agent` with a framework of the stage: its tasks are the groups below one, its daemon is the stage itself."""
+"""`fallow agent` with a framework of the stage: its tasks are the groups below one.
+
+It has no daemon of which they were children; each counts as one, so that it is known to be batch.
+"""
 
 import os
 import sys
@@ -44,9 +47,8 @@ REQUESTED = Resources(10, 1 << 20)
 class Groups:
     """The instance."""
 
-    def __init__(self, group: str, daemon: Process) -> None:
+    def __init__(self, group: str) -> None:
         self.group = group
-        self.daemon = Daemon(process=daemon, framework_node="nm")
         self.known: dict[str, Task] = {}
 
     @hookimpl
@@ -57,7 +59,9 @@ class Groups:
             if (task := self.read(name)) is not None:
                 self.known[name] = task
         self.known = {name: task for name, task in self.known.items() if name in names}
-        return TaskList(tasks=tuple(self.known.values()), age_seconds=0.0, complete=True, daemons=(self.daemon,))
+        tasks = tuple(self.known.values())
+        daemons = tuple(Daemon(process=process, framework_node="nm") for task in tasks for process in task.processes)
+        return TaskList(tasks=tasks, age_seconds=0.0, complete=True, daemons=daemons)
 
     def read(self, name: str) -> Task | None:
         """The task of a group; none before its first process is in it."""
@@ -104,12 +108,8 @@ class Groups:
 def main() -> None:
     """Arguments: the folder with fallow.yaml, and the group."""
     folder, group = Path(sys.argv[1]), sys.argv[2]
-    parent = os.getppid()
-    daemon = Process(parent, start_ticks(parent))
     levels = (API_LEVEL, API_LEVEL)
-    plugin = Plugin(
-        name="bench", api_levels=levels, config_model=lambda: BaseModel, build=lambda _: Groups(group, daemon)
-    )
+    plugin = Plugin(name="bench", api_levels=levels, config_model=lambda: BaseModel, build=lambda _: Groups(group))
     source = PluginSource(name="bench", distribution="bench", version="1", target="driver")
     cluster = Cluster(
         file=folder / "c.yaml",

@@ -1,7 +1,6 @@
 """A stage for the agent on this host's control groups, v1: tasks in groups of their own, and the agent beside them.
 
-The tasks are children of one process, which plays the framework's daemon. Everything is below one group, and ends with
-the stage.
+Everything is below one group, and ends with the stage.
 """
 
 import json

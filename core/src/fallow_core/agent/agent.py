@@ -3,7 +3,7 @@
 import logging
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.agent.orders import Orders
@@ -131,8 +131,12 @@ class Agent:
             stopped=stopped,
         )
         ending = self._policy.ending
-        self._state, choices = plan(view, self._policy, self._state, lives.past(self.endings, ending, now))
+        before = self._state
+        self._state, choices = plan(view, self._policy, before, lives.past(self.endings, ending, now))
         for choice in choices:
+            if choice.need.strategy == "memory_evict" and not choice.victims:
+                # Nobody could end: that is no reason to wait until somebody can.
+                self._state = replace(self._state, memory_evict=before.memory_evict)
             self._tell(choice, now)
             self.begun[choice.need.strategy] += len(choice.victims) if choice.need.enforce else 0
             self.endings = lives.begun(self.endings, choice, ending, now)

@@ -7,6 +7,7 @@ says what and why: then the next look comes by the clock alone.
 import ctypes
 import os
 import select
+import struct
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -16,8 +17,12 @@ from fallow_core.node.procfs import PROC_ROOT
 
 TRIGGERS = {"cpu": "some 50000 500000", "memory": "some 10000 500000"}
 """So many microseconds of stall within so many: half a second is the shortest window there is."""
-_IN_CREATE, _IN_DELETE, _IN_ONLYDIR = 0x100, 0x200, 0x1000000
-_WATCHED = _IN_CREATE | _IN_DELETE | _IN_ONLYDIR
+_IN_CREATE, _IN_DELETE, _IN_DELETE_SELF = 0x100, 0x200, 0x400
+_IN_Q_OVERFLOW, _IN_IGNORED, _IN_ONLYDIR = 0x4000, 0x8000, 0x1000000
+_CHANGES = _IN_CREATE | _IN_DELETE | _IN_DELETE_SELF
+_WATCHED = _CHANGES | _IN_ONLYDIR
+_EVENT = struct.Struct("iIII")
+"""Number of the watch, what happened, cookie, length of the name that follows; see inotify(7)."""
 _READ_BYTES = 1 << 16
 
 
@@ -38,6 +43,7 @@ class Wakes:
         self._poll.register(self._stop_read, select.POLLIN)
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._watched: dict[str, int] = {}
+        self._gone: set[int] = set()
         self._inotify = self._libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self._inotify < 0:
             self.missing["directories"] = os.strerror(ctypes.get_errno())
@@ -52,21 +58,20 @@ class Wakes:
         """Whether pressure on `cpu` or `memory` wakes."""
         return name in self._triggers.values()
 
-    def watch(self, folders: Iterable[str]) -> None:
-        """From now on these directories are watched, and no others."""
+    def watch(self, folders: Iterable[str]) -> list[str]:
+        """From now on these are watched, as far as they are there, and no others. Those that are."""
         if self._inotify < 0:
-            return
-        wanted = set(folders)
+            return []
+        wanted, gone = set(folders), set(self._gone)
+        self._gone -= gone
+        self._watched = {folder: number for folder, number in self._watched.items() if number not in gone}
         for folder in self._watched.keys() - wanted:
             self._libc.inotify_rm_watch(self._inotify, self._watched.pop(folder))
         for folder in wanted - self._watched.keys():
             number = self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), _WATCHED)
             if number >= 0:
                 self._watched[folder] = number
-
-    def forget(self, folder: str) -> None:
-        """A directory that was watched has gone; should it come back, it is watched anew."""
-        self._watched.pop(folder, None)
+        return list(self._watched)
 
     def close(self) -> None:
         """End the thread, and close everything."""
@@ -97,8 +102,7 @@ class Wakes:
                 if descriptor == self._stop_read:
                     return
                 if descriptor == self._inotify:
-                    self._drain()
-                    changed = True
+                    changed = self._drain()
                 elif events & select.POLLERR:
                     self._poll.unregister(descriptor)  # it comes no more
                 else:
@@ -106,7 +110,16 @@ class Wakes:
             if changed:
                 self._changed()
 
-    def _drain(self) -> None:
+    def _drain(self) -> bool:
+        """Read what is there; whether a directory has come or gone."""
+        changed = False
         with suppress(BlockingIOError):
-            while os.read(self._inotify, _READ_BYTES):
-                pass
+            while content := os.read(self._inotify, _READ_BYTES):
+                at = 0
+                while at < len(content):
+                    number, mask, _, length = _EVENT.unpack_from(content, at)
+                    at += _EVENT.size + length
+                    changed |= bool(mask & (_CHANGES | _IN_Q_OVERFLOW))
+                    if mask & _IN_IGNORED:
+                        self._gone.add(number)
+        return changed

@@ -159,6 +159,7 @@ class NodeProcess(ABC):
                 self._list_soon()
             due = self.watch.look(self.config, self.sample, self._groups())
             if due is Due.LOOK:
+                self._list_soon()  # it may be a task that nobody knows yet
                 next_at = min(next_at, soonest_at)
             elif due is Due.LIMIT:
                 self._limit()

@@ -18,6 +18,7 @@ from fallow_core.node.wakes import Wakes
 
 CONTENDED_SECONDS = 5.0
 """For so long after pressure on CPUs the quick looks stay close to one another."""
+MOST_FOLDERS = 100
 LIST_AGAIN_SECONDS = 0.2
 """Directories may come and go without end: tasks are listed no more often for that."""
 
@@ -33,6 +34,7 @@ class Watch:
         self.quick = QuickLook(clock, host_root=str(config.host_root))
         self.wakes = Wakes(self._on_pressure, self._on_change)
         self._clock, self._wake = clock, wake
+        self._folders: list[str] = []
         self._tree: Hierarchy | None = None
         with suppress(CgroupError):
             self._tree = find("cpu", Files(), host_root=str(config.host_root))
@@ -59,7 +61,8 @@ class Watch:
         """Decisions were made with what the last quick look found. `groups`: where tasks appear as groups."""
         self._state = pace.decided(self._state)
         if self._tree is not None:
-            self.wakes.watch(map(self._tree.path, groups))
+            # A framework's group stays worth watching when its last task has ended.
+            self._folders = self.wakes.watch([*map(self._tree.path, groups), *self._folders][:MOST_FOLDERS])
 
     def lists_again(self) -> bool:
         """Whether directories came or went since tasks were listed, and it is time to list them again."""

@@ -1,0 +1,110 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fallow_core.agent import pace
+from fallow_core.agent.pace import Due, Marks, PaceState, Quick
+
+GIB = 1 << 30
+CAPACITY = 20 * GIB
+MARK = 18 * GIB
+
+
+def marks(mark: int | None = MARK, cpu: bool = False) -> Marks:
+    return Marks(memory_mark=mark, memory_capacity=CAPACITY, cpu_capacity=8000, cpu_is_quick=cpu)
+
+
+def quick(at: float, gib: float | None = 1.0, others: int | None = None) -> Quick:
+    return Quick(at=at, memory_used=None if gib is None else round(gib * GIB), others_milli=others)
+
+
+def start(gib: float | None = 1.0, others: int | None = None) -> PaceState:
+    """Decisions were just made, with so much in use."""
+    state, _, _ = pace.after(PaceState(last=quick(-1.0, gib)), quick(0.0, gib, others), marks())
+    return pace.decided(state)
+
+
+def test_a_quiet_node_is_looked_at_once_a_second() -> None:
+    _, pause, due = pace.after(start(), quick(1.0), marks())
+    assert (pause, due) == (1.0, Due.NOTHING)
+
+
+def test_a_rise_brings_the_next_look_closer_and_closer_to_the_mark() -> None:
+    state, at, used, pauses = start(16.0), 0.0, 16.0, []
+    while used < 18:
+        at, used = at + (pauses[-1] if pauses else 0.1), used + 2 * (pauses[-1] if pauses else 0.1)  # 2 GiB/s
+        state, pause, due = pace.after(state, quick(at, used), marks())
+        pauses.append(pause)
+    assert due is Due.LOOK
+    assert sorted(pauses[:-1], reverse=True) == pauses[:-1]
+    assert used - 18 < 2 * 2 * pace.SHORTEST_SECONDS  # it was seen within two of the shortest pauses
+
+
+def test_after_a_fast_rise_the_looks_stay_close_for_a_while_and_are_rare_again_then() -> None:
+    state, _, _ = pace.after(start(12.0), quick(0.1, 13.0), marks())  # 10 GiB/s
+    _, soon, _ = pace.after(state, quick(1.1, 13.0), marks())
+    assert soon < 0.3
+    for second in range(2, 60):
+        state, pause, _ = pace.after(state, quick(float(second), 13.0), marks())
+    assert pause == 1.0
+
+
+def test_crossing_the_mark_is_due_once_and_not_again_before_it_has_moved() -> None:
+    state = start(17.95)
+    state, _, due = pace.after(state, quick(0.1, 18.0), marks())
+    assert due is Due.LOOK
+    _, _, due = pace.after(pace.decided(state), quick(0.2, 18.01), marks())
+    assert due is Due.NOTHING
+
+
+@pytest.mark.parametrize(
+    ("gib", "due"), [(10.0, Due.NOTHING), (10.39, Due.NOTHING), (10.41, Due.LOOK), (9.5, Due.LOOK)]
+)
+def test_memory_that_has_moved_by_a_part_of_the_node_is_looked_at(gib: float, due: Due) -> None:
+    assert pace.after(start(10.0), quick(1.0, gib), marks())[2] is due
+
+
+@pytest.mark.parametrize(
+    ("others", "due"), [(1000, Due.NOTHING), (1400, Due.NOTHING), (1401, Due.LIMIT), (599, Due.LIMIT)]
+)
+def test_cpu_besides_batch_that_has_moved_brings_new_limits(others: int, due: Due) -> None:
+    assert pace.after(start(others=1000), quick(1.0, others=others), marks(cpu=True))[2] is due
+    assert pace.after(start(others=1000), quick(1.0, others=others), marks(cpu=False))[2] is Due.NOTHING
+
+
+def test_where_cpus_are_contended_the_looks_are_close() -> None:
+    assert pace.after(start(), quick(1.0), marks(cpu=True))[1] == pace.CPU_SECONDS
+
+
+def test_what_is_not_known_calls_for_nothing() -> None:
+    state = start(None)
+    _, pause, due = pace.after(state, quick(1.0, None), marks(cpu=True))
+    assert (pause, due) == (pace.CPU_SECONDS, Due.NOTHING)
+
+
+def test_without_a_mark_memory_brings_no_look_closer() -> None:
+    assert pace.after(start(17.9), quick(1.0, 17.9), marks(mark=None))[1] == 1.0
+
+
+def test_a_clock_that_stands_still_is_no_rise() -> None:
+    state, _, _ = pace.after(start(10.0), quick(0.0, 10.3), marks())
+    assert state.rise == 0.0
+
+
+@given(
+    st.floats(0, 1e6),
+    st.floats(0, 1e3),
+    st.integers(0, CAPACITY),
+    st.integers(0, CAPACITY),
+    st.floats(0, 1e15),
+)
+def test_the_pause_is_always_within_its_bounds(at: float, later: float, before: int, now: int, rise: float) -> None:
+    state = PaceState(last=Quick(at=at, memory_used=before), rise=rise, memory_then=before)
+    _, pause, _ = pace.after(state, Quick(at=at + later, memory_used=now), marks())
+    assert pace.SHORTEST_SECONDS <= pause <= pace.LONGEST_SECONDS
+
+
+@pytest.mark.parametrize(("calm", "seconds"), [(0.0, 1.0), (9.9, 1.0), (10.0, 5.0)])
+def test_full_looks_are_rarer_on_a_calm_node(calm: float, seconds: float) -> None:
+    assert pace.full_interval(1.0, calm) == seconds
+    assert pace.full_interval(7.0, calm) == 7.0

@@ -1,0 +1,96 @@
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import Popen
+
+import pytest
+from core.tests.fake_agent import child, identity
+
+from fallow_core.node import process_files, procfs
+from fallow_core.node.process_files import ProcessFiles
+from fallow_core.node.procfs import PROC_ROOT
+from fallow_hookspecs import Process
+
+
+@pytest.fixture
+def files() -> Iterator[ProcessFiles]:
+    files = ProcessFiles(PROC_ROOT)
+    yield files
+    files.close()
+
+
+@pytest.fixture
+def process() -> "Iterator[Popen[bytes]]":
+    with child() as process:
+        yield process
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as the kernel lists it
+
+
+def test_kept_files_say_what_fresh_ones_say(files: ProcessFiles, process: "Popen[bytes]") -> None:
+    who = identity(process)
+    files.keep(frozenset({who}))
+    for _ in range(2):
+        assert files.stats()[who.pid].process == who
+        assert files.private_bytes(who) > 0
+        assert files.private_bytes(who) == procfs.read_private_memory(PROC_ROOT, who.pid)
+
+
+def test_a_process_that_has_ended_is_left_out_and_its_files_closed(files: ProcessFiles) -> None:
+    before = descriptors()
+    with child() as process:
+        who = identity(process)
+        files.keep(frozenset({who}))
+        files.stats()
+        files.private_bytes(who)
+        assert descriptors() == before + 3  # and the pipe of the child
+    assert who.pid not in files.stats()
+    assert files.private_bytes(who) == 0
+    assert descriptors() == before
+
+
+def test_files_of_what_is_no_longer_wanted_are_closed(files: ProcessFiles, process: "Popen[bytes]") -> None:
+    before = descriptors()
+    files.keep(frozenset({identity(process)}))
+    files.stats()
+    assert descriptors() == before + 1
+    files.keep(frozenset())
+    assert descriptors() == before
+
+
+def test_a_pid_that_is_anothers_now_is_read_anew(tmp_path: Path) -> None:
+    files = ProcessFiles(tmp_path)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(stat(7, 1))
+    files.keep(frozenset({Process(7, 1)}))
+    assert files.stats()[7].start_ticks == 1
+    (tmp_path / "7" / "stat").unlink()
+    (tmp_path / "7" / "stat").write_text(stat(7, 2))
+    files.keep(frozenset({Process(7, 2)}))
+    assert files.stats()[7].start_ticks == 2
+    files.close()
+
+
+def test_without_descriptors_to_spare_nothing_is_kept_and_all_is_read(
+    files: ProcessFiles, process: "Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = descriptors()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (process_files.SPARE_DESCRIPTORS, 4096))
+    files.keep(frozenset({identity(process)}))
+    assert process.pid in files.stats()
+    assert descriptors() == before
+
+
+def test_the_limit_of_descriptors_is_raised_as_far_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: given.append(limits))
+    process_files.raise_limit()
+    assert given == [(4096, 4096)]
+
+
+def stat(pid: int, start: int) -> str:
+    return f"{pid} (x) S 1 {' '.join('0' * 17)} {start} 0 0\n".replace("  ", " ")
