@@ -1,4 +1,5 @@
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -38,3 +39,10 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
 
 def test_no_lock_file_is_in_git() -> None:
     assert [path for path in files_in_git() if path.name == "uv.lock"] == []
+
+
+def test_all_distributions_have_the_version_of_the_file() -> None:
+    checked = subprocess.run(
+        [sys.executable, "tools/version.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (checked.returncode, checked.stdout) == (0, "")
