@@ -3,7 +3,7 @@
     python tools/version.py            write it into every pyproject.toml
     python tools/version.py --check    only say where another one is
 
-Before 1.0 a minor version of fallow-hookspecs may change the contract, so the others need one of the same minor version.
+Before 1.0 a minor version of fallow-hookspecs may change the contract: the others need one of the same minor version.
 """
 
 import re
