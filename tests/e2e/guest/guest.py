@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 QEMU = "qemu-system-x86_64"
 TOOLS = (QEMU, "apt-get", "dpkg-deb")
-SECONDS = 400
+SECONDS = 600
 MEMORY_MIB, SWAP_MIB = 1024, 256
 END = "the guest ends with"
 INIT = """#!/bin/busybox sh
@@ -60,7 +60,8 @@ def main(arguments: list[str]) -> int:
         is_failure = os.environ.get("CI") == "true"
         print(f"{'FAILED' if is_failure else 'SKIPPED'} tests/e2e/guest: needs {', '.join(missing)}")
         return int(is_failure)
-    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--confcutdir={HERE}", str(HERE), *arguments]
+    pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--confcutdir={HERE}", "-o", "timeout=180"]
+    pytest += [str(HERE), *arguments]
     # Here, so that the guest finds all modules compiled.
     collected = subprocess.run([*pytest, "--collect-only", "-q"], cwd=ROOT, capture_output=True, text=True, check=False)
     if collected.returncode:

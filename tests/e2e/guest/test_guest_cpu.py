@@ -1,7 +1,7 @@
 """What batch groups get by this kernel when their CPU knobs are changed, and that everything goes back."""
 
-import subprocess
-import sys
+import os
+import signal
 from fractions import Fraction
 from pathlib import Path
 
@@ -88,24 +88,21 @@ def test_what_others_change_meanwhile_is_noticed_and_put_right(hierarchy: Hierar
     assert knobs(hierarchy, top, NAMES[:2]) == {f"{top}/cpu.max": "50000 100000", f"{top}/cpu.weight": "1"}
 
 
-SQUEEZE_AND_DIE = """
-import os, sys
-from fractions import Fraction
-from pathlib import Path
-from fallow_core.agent.knobs import Knobs, Wanted
-from fallow_core.agent.knobs_file import KnobsFile
-from fallow_core.node.cgroups.files import Files
-from fallow_core.node.cgroups.find import find
-from fallow_core.node.cgroups.knob import Knob
-
-top, pid = sys.argv[1], int(sys.argv[2])
-acting = Knobs(find("cpu", Files()), KnobsFile(Path(sys.argv[3])))
-acting.apply(top, Wanted(clusters=frozenset({"a/b"}), limit=Fraction(1, 2), texts={Knob.WEIGHT: "1"}))
-acting.make("own", "", frozenset({"a/b"}))
-acting.take_in("own", "task", {Knob.WEIGHT: "50"}, [pid])
-assert not acting.problems, acting.problems
-os.kill(os.getpid(), 9)
-"""
+def squeeze_and_die(hierarchy: Hierarchy, top: str, pid: int, folder: Path) -> None:
+    """In a process of its own, which ends as by kill -9. It is a fork: to start Python anew takes long here."""
+    child = os.fork()
+    if child:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        return
+    try:
+        acting = Knobs(hierarchy, KnobsFile(folder))
+        acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(1, 2), texts={Knob.WEIGHT: "1"}))
+        acting.make("own", "", CLUSTERS)
+        acting.take_in("own", "task", {Knob.WEIGHT: "50"}, [pid])
+        if not acting.problems:
+            os.kill(os.getpid(), signal.SIGKILL)
+    finally:
+        os._exit(1)
 
 
 def test_after_kill_9_another_process_puts_everything_back(
@@ -116,8 +113,7 @@ def test_after_kill_9_another_process_puts_everything_back(
     hierarchy.write(f"{top}/c1", "cpu.max", "70000 50000")
     shell = start("", "sh", "-c", "while :; do sleep 0.1; done")
     before = knobs(hierarchy, "", NAMES)
-    squeezed = [sys.executable, "-c", SQUEEZE_AND_DIE, top, str(shell), str(tmp_path)]
-    assert subprocess.run(squeezed, check=False).returncode == -9
+    squeeze_and_die(hierarchy, top, shell, tmp_path)
     assert knobs(hierarchy, "", NAMES) != before
     until(lambda: len(hierarchy.processes("own/task")) > 1, "a child in the group")
     acting = Knobs(hierarchy, KnobsFile(tmp_path))

@@ -1,11 +1,17 @@
-"""What this kernel has beyond the knobs: all of a group ended at once, and whoever waits for pressure woken."""
+"""What this kernel tells by itself, and what it counts; and that it ends all of a group at once."""
 
 import os
 import select
+import threading
+from collections import defaultdict
 
 from tests.e2e.guest.conftest import Start, until
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.quick_look import QuickLook
+from fallow_core.node.wakes import Wakes
+
+SPINS = ("sh", "-c", "while :; do :; done")
 
 
 def test_a_group_is_ended_with_all_that_it_starts_meanwhile(hierarchy: Hierarchy, top: str, start: Start) -> None:
@@ -31,8 +37,43 @@ def test_pressure_in_a_group_wakes_who_waits_for_it(hierarchy: Hierarchy, top: s
         triggers[file] = group
     try:
         for _ in range(3):
-            start(online, "taskset", "-c", "0", "sh", "-c", "while :; do :; done")
+            start(online, "taskset", "-c", "0", *SPINS)
         assert {triggers[file] for file, _ in poll.poll(40_000)} == {online}
     finally:
         for file in triggers:
             os.close(file)
+
+
+def test_pressure_on_the_node_and_groups_that_come_and_go_wake_the_loop(
+    hierarchy: Hierarchy, top: str, start: Start
+) -> None:
+    heard: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+    wakes = Wakes(lambda name: heard[name].set(), lambda: heard["changed"].set())
+    try:
+        assert (wakes.missing, wakes.has("cpu"), wakes.has("memory")) == ({}, True, True)
+        wakes.watch([hierarchy.path(top)])
+        hierarchy.make(f"{top}/task", "cpu.weight")
+        assert heard["changed"].wait(40)
+        heard["changed"].clear()
+        hierarchy.remove(f"{top}/task")
+        assert heard["changed"].wait(40)
+        for _ in range(3):
+            start("", "taskset", "-c", "0", *SPINS)
+        assert heard["cpu"].wait(40)
+    finally:
+        wakes.close()
+
+
+def test_a_quick_look_tells_batch_from_the_rest(hierarchy: Hierarchy, top: str, start: Start) -> None:
+    batch = f"{top}/batch"
+    hierarchy.make(batch, "cpu.weight")
+    start(batch, *SPINS)
+    quick = QuickLook()
+    try:
+        until(lambda: (quick.others_milli([batch]) or 9999) < 600, "a look at a node where only batch is busy")
+        until(lambda: (quick.others_milli([]) or 0) > 600, "a look at a node that is busy")
+        memory = quick.memory_used(1 << 40)
+        assert memory is not None
+        assert 0 < memory < 1 << 30
+    finally:
+        quick.close()

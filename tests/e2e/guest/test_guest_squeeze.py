@@ -31,7 +31,7 @@ from fallow_core.plugins.instance import PluginInstance
 from fallow_hookspecs import Finding, Node, Placement, Resources, TaskPlacement, hookimpl
 
 CLUSTER = "alpha/a"
-NAMES = ("cpu.max", "cpu.weight", "cpu.idle", "memory.max", "cgroup.procs")
+NAMES = ("cpu.max", "cpu.weight", "cpu.idle", "memory.max", "cpuset.cpus", "cgroup.procs")
 OWN = f"fallow.{NODE}"
 ENFORCE = StrategyMode.ENFORCE
 SPINS = ("sh", "-c", "while :; do :; done")
@@ -69,7 +69,7 @@ class Batch:
     def squeeze(self, policy: QosPolicy) -> Squeeze:
         """That of a new process, with what the one before left on the disk."""
         tree = Tree(self.hierarchy, KnobsFile(self.folder), OWN)
-        return Squeeze(Node(name=NODE), policy, {"cpu": tree, "memory": tree})
+        return Squeeze(Node(name=NODE), policy, dict.fromkeys(tree.controllers, tree))
 
     def add(self, name: str, pid: int, group: str = "") -> None:
         stat = read_process(PROC_ROOT, pid)
