@@ -26,15 +26,17 @@ def level(total: int, bounds: Sequence[Bounds]) -> list[int]:
     if sum(most) <= total:
         return most
     shares = [0] * len(bounds)
-    free = list(range(len(bounds)))
+    free = [(i, b.weight, low, high) for i, (b, low, high) in enumerate(zip(bounds, least, most, strict=True))]
     while free:
-        weights = sum(bounds[i].weight for i in free)
-        wanted = {i: total * bounds[i].weight for i in free}
-        within = {i: max(min(wanted[i], most[i] * weights), least[i] * weights) for i in free}
-        excess = sum(within.values()) - total * weights
-        fixed = [i for i in free if excess == 0 or (within[i] - wanted[i]) * excess > 0]
-        for i in fixed:
-            shares[i] = within[i] // weights
-        total -= sum(shares[i] for i in fixed)
-        free = [i for i in free if i not in fixed]
+        weights = sum(weight for _, weight, _, _ in free)
+        within = [max(min(total * weight, high * weights), low * weights) for _, weight, low, high in free]
+        excess = sum(within) - total * weights
+        left, rest = total, []
+        for each, amount in zip(free, within, strict=True):
+            if excess == 0 or (amount - total * each[1]) * excess > 0:
+                shares[each[0]] = amount // weights
+                left -= amount // weights
+            else:
+                rest.append(each)
+        total, free = left, rest
     return shares

@@ -14,7 +14,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fallow_core.ledger.sharing import Claim, fair_shares
+from fallow_core.ledger.level import Bounds, level
+from fallow_core.ledger.sharing import Claim
 
 ROUNDS = 2
 ROUNDED_OFF = 2.0**-20
@@ -39,25 +40,39 @@ def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[l
 
     Resources, and in each the accounts, in the order of the arguments.
     """
-    claims = [[need.claim for need in of] for of in needs]
+    demands = [[need.claim.demand for need in of] for of in needs]
     first: list[int | None] = [None] * len(needs[0])
     for _ in range(ROUNDS):
-        fair = [fair_shares(batch, of) for batch, of in zip(batches, claims, strict=True)]
+        fair = [_fair(*each) for each in zip(batches, needs, demands, strict=True)]
         for i in range(len(first)):
             own = [of[i] for of in needs]
             parts = [
                 None if _cut_enough(need, of[i], shares[i]) else _part(need, shares[i])
-                for need, of, shares in zip(own, claims, fair, strict=True)
+                for need, of, shares in zip(own, demands, fair, strict=True)
             ]
-            demands, first[i] = _usable(own, parts)
-            for of, need, demand in zip(claims, own, demands, strict=True):
-                of[i] = replace(need.claim, demand=demand)
+            usable, first[i] = _usable(own, parts)
+            for of, demand in zip(demands, usable, strict=True):
+                of[i] = demand
+    claims = [
+        [replace(need.claim, demand=demand) for need, demand in zip(of, cut_to, strict=True)]
+        for of, cut_to in zip(needs, demands, strict=True)
+    ]
     return claims, first
 
 
-def _cut_enough(need: Need, claim: Claim, fair: int) -> bool:
+def _fair(batch: int, needs: Sequence[Need], demands: Sequence[int | None]) -> list[int]:
+    claims = [need.claim for need in needs]
+    upper = [
+        _lesser(c.limit, demand) if demand is not None else c.limit for c, demand in zip(claims, demands, strict=True)
+    ]
+    return level(
+        batch, [Bounds(weight=c.weight, lower=c.floor, upper=most) for c, most in zip(claims, upper, strict=True)]
+    )
+
+
+def _cut_enough(need: Need, demand: int | None, fair: int) -> bool:
     """Whether a demand was cut before, and is met: the account does not run out of that resource first."""
-    return claim.demand is not None and claim.demand != need.claim.demand and fair >= claim.demand
+    return demand is not None and demand != need.claim.demand and fair >= demand
 
 
 def _part(need: Need, fair: int) -> float | None:

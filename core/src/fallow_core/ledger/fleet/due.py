@@ -66,7 +66,8 @@ def _decided(
     waits = ((size < held) & ((held - newest) * 100 > band)).any(0) | found.drains
     wanted = np.where(size < newest, size, np.maximum(np.minimum(size, held), rows.floor))
     shrinks = wanted < newest
-    urgent = shrinks & found.overcommitted
+    further = _further(rows, found, wanted)
+    urgent = _too_large(rows, found, shrinks, further)
     waited_for = shrinks & waits
     below = (newest < rows.floor) & (wanted != newest)
     needed: Bools = ~shrinks | found.shared | (rows.allocated > wanted) | (found.most < newest) | (found.limit < newest)
@@ -75,16 +76,32 @@ def _decided(
     for number, where in ((BEYOND_BAND, beyond), (BELOW_FLOOR, below), (WAITED_FOR, waited_for), (URGENT, urgent)):
         np.putmask(why, where, number)
     wanted = np.where(why > 0, wanted, newest)
-    at = np.nonzero(urgent)
-    wanted[at] = _further(rows, found, at, wanted[at])
+    np.copyto(wanted, further, where=urgent)
     return wanted, why
 
 
-def _further(rows: RowColumns, found: Sizes, at: tuple[Ints, ...], wanted: Ints) -> Ints:
+def _too_large(rows: RowColumns, found: Sizes, shrinks: Bools, further: Ints) -> Bools:
+    """The rows that have to fall at once: those that leave the most first, and no more of them than suffice."""
+    falls: Bools = shrinks & found.overcommitted
+    if found.shared:
+        return falls
+    has = np.maximum(rows.newest, rows.allocated)
+    over = np.minimum(rows.belief, has).sum(0) - found.batch
+    at = np.nonzero(falls.any(0))
+    leaves = np.where(falls, has - np.maximum(further, rows.allocated), -1)[:, *at]
+    order = np.argsort(-leaves, axis=0, kind="stable")
+    ordered = np.take_along_axis(leaves, order, 0)
+    chosen = (ordered >= 0) & (over[at] > ordered.cumsum(0) - ordered)
+    falls[:, *at] = False
+    np.put_along_axis(picked := np.zeros(leaves.shape, np.bool_), order, chosen, 0)
+    falls[:, *at] = picked
+    return falls
+
+
+def _further(rows: RowColumns, found: Sizes, wanted: Ints) -> Ints:
     """Sizes a little smaller than they must be, in whole units, as far as that is neither allocated nor floor."""
-    unit = found.unit[at]
-    step = found.drain_step[at[1:]] * FURTHER_PERCENT // 100
-    further = (rows.newest[at] - step) // unit * unit
-    kept = np.maximum(rows.floor[at], -(-rows.allocated[at] // unit) * unit)
+    step = found.drain_step * FURTHER_PERCENT // 100
+    further = (rows.newest - step) // found.unit * found.unit
+    kept = np.maximum(rows.floor, -(-rows.allocated // found.unit) * found.unit)
     sizes: Ints = np.minimum(wanted, np.maximum(further, kept))
     return sizes

@@ -16,7 +16,7 @@ NEAR, FAR = 12, 24
 
 
 class History:
-    """By column. `far`: which columns lie in the deep table; what the other one says of them means nothing."""
+    """By column. `far`: which columns lie in the deep table; in the other one they have no entries."""
 
     def __init__(self, columns: int, ticks: Ticks, dtype: npt.DTypeLike) -> None:
         self._ticks = ticks
@@ -54,6 +54,7 @@ class History:
             deep.push(new.take(full.take(still)), tick)
             self._deep = self._deep.joined(deep)
             self._far = np.concatenate([self._far, full.take(still)])
+            self._near.count[self._far] = 0
 
     def _push_deep(self, deep: Stacks, new: Ints, tick: int, horizon: float) -> None:
         deep.expire(self._ticks, horizon)
@@ -105,5 +106,7 @@ class History:
             stacks.ticks[k, at], stacks.targets[k, at] = tick, target
 
     def _place(self, column: int) -> tuple[Stacks, int]:
+        if self._near.count[column]:
+            return self._near, column
         own = np.flatnonzero(self._far == column)
         return (self._deep, int(own[0])) if own.size else (self._near, column)
