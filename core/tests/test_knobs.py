@@ -234,6 +234,19 @@ def test_a_refused_write_is_said_and_tried_again(fake: FakeCgroups, tmp_path: Pa
     assert (fake.groups["yarn"].quota, fake.groups["yarn"].weight, acting.problems) == (50_000, 7, {})
 
 
+def test_a_file_that_is_refused_keeps_no_other_one_of_the_group_from_being_written(
+    fake: FakeCgroups, tmp_path: Path
+) -> None:
+    name = {1: "cpu.shares", 2: "cpu.weight"}[fake.version]
+    fake.fails[f"{fake.mount}/yarn/{name}"] = errno.EPERM
+    acting = knobs(fake, tmp_path)
+    acting.apply("yarn", wanted(0.5, "7"))
+    assert (quota(fake), name in acting.problems["yarn"]) == (50_000, True)
+    fake.fails.clear()
+    acting.apply("yarn", wanted(0.5, "7"))
+    assert (quota(fake), fake.groups["yarn"].weight, acting.problems) == (50_000, 7, {})
+
+
 def test_garbage_in_a_file_is_said_with_the_file(tmp_path: Path) -> None:
     fake = FakeCgroups(1)
     fake.add("yarn")

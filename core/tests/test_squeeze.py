@@ -211,6 +211,20 @@ def test_a_task_that_ended_leaves_no_group(batch: Batch) -> None:
     assert batch.fake.hierarchy.children(batch.own) == ["c2"]
 
 
+def test_what_a_framework_left_of_a_groups_task_is_removed_and_nothing_that_is_young_or_in_use(batch: Batch) -> None:
+    made(batch, "c1", "c2", "c3")
+    batch.fake.add("hadoop-yarn/new")  # its first process comes yet
+    batch.run(2)
+    batch.end("c1")
+    batch.end("c2")
+    batch.fake.add("hadoop-yarn/c2", 99)  # it is not listed any more, and still runs
+    batch.stats[99] = ProcessStat(99, 1, 5, 0, 0)
+    batch.run(58)
+    assert set(batch.fake.hierarchy.children("hadoop-yarn")) == {"c1", "c2", "c3", "new"}
+    batch.run(4)
+    assert set(batch.fake.hierarchy.children("hadoop-yarn")) == {"c2", "c3", "new"}
+
+
 def test_what_a_task_started_beside_its_group_is_put_into_it(batch: Batch) -> None:
     batch.add("c1", batch.home)
     batch.run(3)

@@ -11,7 +11,7 @@ from core.tests.qos_values import GIB
 from core.tests.test_squeeze import ENFORCE, OBSERVE, OFF, Batch, made
 
 from fallow_core.model.qos_policy import CgroupReconcilePolicy, MemoryReclaimPolicy, StrategyMode
-from fallow_core.node.cgroups.memory import RESERVE_BYTES
+from fallow_core.node.cgroups.memory import LEAST_LIMIT_BYTES, RESERVE_BYTES
 from fallow_core.qos.plan import Squeezed
 from fallow_hookspecs import Resources
 
@@ -173,6 +173,28 @@ def test_a_group_that_uses_more_than_its_limit_would_be_gets_none_and_nothing_en
     batch.tick()
     assert limit_of(batch, "hadoop-yarn") == GIB * 5 // 4
     assert batch.squeeze.cpu.knobs.problems == {}
+
+
+def test_tasks_that_requested_nothing_get_a_limit_under_which_a_process_can_start(batch: Batch) -> None:
+    batch.fake.add("hadoop-yarn", inactive_file=0, inactive_anon=0, anon=0)
+    task = batch.tasks["c1"].task
+    batch.tasks["c1"] = replace(batch.tasks["c1"], task=replace(task, requested=Resources(0, 0)))
+    limits(batch, 100)
+    batch.run(2)
+    assert limit_of(batch, "hadoop-yarn") == LEAST_LIMIT_BYTES
+
+
+def test_only_files_of_the_hosts_own_version_are_written(batch: Batch) -> None:
+    batch.fake.add("hadoop-yarn", inactive_file=0, inactive_anon=0)
+    batch.add("c2", batch.home)
+    limits(batch, 400)
+    batch.run(3)
+    written = {path.rpartition("/")[2] for path, _ in batch.fake.writes}
+    v1 = {"cpu.shares", "cpu.cfs_quota_us", "memory.limit_in_bytes", "cgroup.procs"}
+    v2 = {"cpu.weight", "cpu.max", "memory.max", "cgroup.procs", "cgroup.subtree_control"}
+    assert written == {1: v1, 2: v2}[batch.fake.version]
+    limit = {1: "memory.limit_in_bytes", 2: "memory.max"}[batch.fake.version]
+    assert (f"hadoop-yarn/{limit}", str(4 * GIB)) in batch.fake.writes
 
 
 def test_a_memory_limit_that_somebody_set_lower_stays(batch: Batch) -> None:

@@ -21,6 +21,7 @@ from fallow_core.model.qos_policy import (
     CpuSuppressPolicy,
     MemoryEvictPolicy,
     MemoryReclaimPolicy,
+    Placing,
     QosPolicy,
     StrategyMode,
 )
@@ -110,6 +111,12 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     assert samples["fallow_group_cpu_limit_cores", "/nm/fallow.n1"] == 6.0
     assert samples["fallow_group_cpu_in_force_cores", "/nm/fallow.n1"] == 6.0
     assert samples["fallow_group_changes_total", None] == 2
+    assert {
+        sample.labels["strategy"]: sample.value
+        for family in squeeze_metrics.families("n1", fallow.squeezing)
+        for sample in family.samples
+        if sample.name == "fallow_strategy_available"
+    } == {"cpuset": 1, "identity": 0, "memory_reclaim": 0}
     fallow.close()
 
 
@@ -182,6 +189,20 @@ def test_what_cannot_be_put_back_is_said(settings: Config, fake: FakeCgroups, mo
     answer = restore.restore(settings, "ada")
     assert (answer["done"], answer["groups"]) == (False, [])
     assert any("/nm/fallow.n1: this control group is not as it was found" in text for text in answer["problems"])
+
+
+def test_what_enforces_and_lacks_its_controller_is_a_problem(settings: Config, fake: FakeCgroups) -> None:
+    enforce = replace(
+        ENFORCE,
+        cpu_suppress=CpuSuppressPolicy(mode=StrategyMode.ENFORCE, cpuset=Placing.SPREAD),
+        memory_reclaim=MemoryReclaimPolicy(mode=StrategyMode.ENFORCE),
+    )
+    fallow = started(replace(settings, qos=enforce), fake)
+    assert requests.status(fallow)["squeeze_problems"] == [
+        "memoryReclaim: no cgroup hierarchy with the controller memory is mounted",
+        "cpuSuppress.cpuset: no cgroup hierarchy with the controller cpuset is mounted",
+    ]
+    fallow.close()
 
 
 def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(

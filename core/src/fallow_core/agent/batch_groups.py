@@ -23,13 +23,15 @@ LOOK_AGAIN_SECONDS = 10.0
 class BatchGroup:
     """One group of batch with its tasks. `home`: it is Fallow's own, made there.
 
-    `to_move`: the processes of each task that are not in the task's own group yet.
+    `to_move`: the processes of each task that are not in the task's own group yet. `given`: the groups that the
+    framework gave to single tasks.
     """
 
     path: str
     home: str | None = None
     tasks: list[SeenTask] = field(default_factory=list)
     to_move: dict[TaskKey, list[Process]] = field(default_factory=dict)
+    given: set[str] = field(default_factory=set)
 
     @property
     def clusters(self) -> frozenset[str]:
@@ -65,7 +67,9 @@ class BatchGroups:
         for task in tasks:
             group = self._group(task.key, members[task.key], placements.get(task.key), now)
             if group is not None:
-                groups.setdefault(group.path, group).tasks.append(task)
+                one = groups.setdefault(group.path, group)
+                one.tasks.append(task)
+                one.given |= group.given
         groups = _outermost(groups)
         self._check(groups, batch, now)
         for path in self.foreign.keys() & groups.keys():
@@ -100,7 +104,7 @@ class BatchGroups:
         said = (own.strip("/") for own in placement.cgroups)
         own = next((own for own in said if own and f"{place}/".startswith(f"{own}/")), None)
         if own is not None:
-            return BatchGroup(path=own.rpartition("/")[0] or own)
+            return BatchGroup(path=own.rpartition("/")[0] or own, given={own} if "/" in own else set())
         if placement.movable:
             return self._own(place)
         setting = f": set {placement.setting}" if placement.setting else ""
@@ -171,4 +175,5 @@ def _outermost(groups: Mapping[str, BatchGroup]) -> dict[str, BatchGroup]:
             found[path] = groups[path]
         else:
             above.tasks += groups[path].tasks
+            above.given |= groups[path].given
     return found

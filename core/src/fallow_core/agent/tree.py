@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups, name_of
@@ -19,6 +20,9 @@ log = logging.getLogger("fallow.agent")
 
 Texts = Mapping[Knob, str]
 
+DEAD_SECONDS = 60.0
+"""So long after its last task a framework had the time to remove a group itself."""
+
 
 class Tree:
     """v2 has one for all controllers, v1 mostly one for each. `groups` are those found with the newest tick."""
@@ -29,6 +33,7 @@ class Tree:
         self.found = BatchGroups(hierarchy, own_name)
         self.groups: dict[str, BatchGroup] = {}
         self._failed_at: dict[str, float] = {}
+        self._used_at: dict[str, float] = {}
         self._children: dict[tuple[str, str], Texts] = {}
 
     @property
@@ -42,6 +47,7 @@ class Tree:
         """Bring the groups to what is wanted. `makes`: tasks without a group get one, with the texts `of_task`."""
         if makes:
             self._take_in(of_task, now)
+            self._remove_dead(now)
         for path, group in self.groups.items():
             if path in wanted and (group.home is None or path in self.knobs.kept):
                 self.knobs.apply(path, wanted[path])
@@ -100,6 +106,15 @@ class Tree:
                     self.found.look_again(alive)
                 self._keep_child(path, task, of_task(task))
             self.knobs.clear(path, {name_of(task.key) for task in group.tasks})
+
+    def _remove_dead(self, now: float) -> None:
+        """Remove what a framework left of groups in which tasks once were; the kernel removes none that is in use."""
+        self._used_at |= {path: now for group in self.groups.values() for path in group.given}
+        for path in [path for path, at in self._used_at.items() if now - at >= DEAD_SECONDS]:
+            del self._used_at[path]
+            with suppress(OSError):
+                self.hierarchy.remove(path)
+                event(log, logging.INFO, "dead_group_removed", group=f"/{path}")
 
     def _keep_child(self, path: str, task: SeenTask, texts: Texts) -> None:
         """A task whose request changed gets what it is to have now."""

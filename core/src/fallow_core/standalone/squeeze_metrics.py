@@ -23,6 +23,9 @@ def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
     changes = CounterMetricFamily("fallow_group_changes", "Values written to control groups.", labels=["node"])
     resets = CounterMetricFamily("fallow_group_resets", "Values that others had changed since.", labels=["node"])
     problems = GaugeMetricFamily("fallow_group_problems", "Groups that cannot be changed.", labels=["node"])
+    available = GaugeMetricFamily(
+        "fallow_strategy_available", "0 if this host lacks what a strategy needs.", labels=["node", "strategy"]
+    )
     pushed_out = CounterMetricFamily("fallow_reclaimed_bytes", "Memory of batch that was pushed out.", labels=["node"])
     if squeeze is not None:
         for path in sorted(squeeze.groups):
@@ -33,9 +36,12 @@ def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
                 in_force.add_metric(values, limit / 1000)
             if (seconds := cpu.throttled_seconds(squeeze.cpu.hierarchy, path)) is not None:
                 throttled.add_metric(values, seconds)
+        lacking = squeezing.unavailable(squeezing.config)
+        for strategy in ("cpuset", "identity", "memory_reclaim"):
+            available.add_metric([node, strategy], strategy not in lacking)
         trees = [tree.knobs for tree in squeeze.trees]
         changes.add_metric([node], sum(knobs.writes for knobs in trees))
         resets.add_metric([node], sum(knobs.resets for knobs in trees))
         problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
         pushed_out.add_metric([node], 0 if squeeze.reclaiming is None else squeeze.reclaiming.pushed_out_bytes)
-    yield from (up, decided, in_force, throttled, changes, resets, problems, pushed_out)
+    yield from (up, decided, in_force, throttled, changes, resets, problems, available, pushed_out)

@@ -32,12 +32,13 @@ View = dict[str, Any]
 class Squeezing:
     """`squeeze` is `None` where `missing` says what this host lacks. `listed`: whose tasks were all known once.
 
-    `lacking`: of each controller that this host does not have, why.
+    `lacking`: of each controller that this host does not have, why. `config`: that of the newest round.
     """
 
     def __init__(self, node: Node, config: Config, files: Files | None = None) -> None:
         self.missing = ""
         self._now = 0.0
+        self.config = config
         self.squeeze: Squeeze | None = None
         self.listed: set[str] = set()
         found, self.lacking = hierarchies(files or Files(), str(config.host_root))
@@ -58,7 +59,7 @@ class Squeezing:
             return
         self.listed |= {name for name, found in lists.items() if found.complete}
         now, controller, agent = fallow.clock(), fallow.controller, fallow.agent
-        self._now = now
+        self._now, self.config = now, fallow.config
         view = NodeView(
             node=fallow.node.name,
             now=now,
@@ -94,9 +95,8 @@ class Squeezing:
             found["memory_reclaim"] = self.lacking.get("memory") or "; ".join(
                 f"/{group}: {why}" for group, why in sorted(groups.items())
             )
-        if qos.identity.mode is not StrategyMode.OFF and squeeze.groups:
-            knobs = [cpu.identity_knob(squeeze.cpu.hierarchy, group) for group in squeeze.groups]
-            found["identity"] = "" if any(knobs) else cpu.NO_IDENTITY
+        if qos.identity.mode is not StrategyMode.OFF:
+            found["identity"] = _no_identity(squeeze)
         if qos.cpu_suppress.mode is not StrategyMode.OFF and qos.cpu_suppress.cpuset is not Placing.OFF:
             found["cpuset"] = squeeze.cpu_sets.unavailable if squeeze.cpu_sets else self.lacking.get("cpuset", "")
         return {name: why for name, why in found.items() if why}
@@ -108,7 +108,14 @@ class Squeezing:
             return [f"batch is not slowed down: {self.missing}"] if StrategyMode.ENFORCE in modes else []
         trees = [tree.knobs for tree in self.squeeze.trees]
         found = [knobs.lost for knobs in trees if knobs.lost]
+        found += [f"memoryReclaim: {why}" for why in self._lacking("memory", config.qos.memory_reclaim.mode)]
+        if config.qos.cpu_suppress.cpuset is not Placing.OFF:
+            found += [f"cpuSuppress.cpuset: {why}" for why in self._lacking("cpuset", config.qos.cpu_suppress.mode)]
         return found + [f"/{group}: {why}" for knobs in trees for group, why in sorted(knobs.problems.items())]
+
+    def _lacking(self, controller: str, mode: StrategyMode) -> list[str]:
+        """Why a strategy that enforces cannot have its controller."""
+        return [self.lacking[controller]] if mode is StrategyMode.ENFORCE and controller in self.lacking else []
 
     def changed(self) -> dict[str, str]:
         """The groups that are not as they were found, and of each what was wrong with the last change."""
@@ -116,6 +123,14 @@ class Squeezing:
             return self._stuck
         trees = [tree.knobs for tree in self.squeeze.trees]
         return self._stuck | {group: knobs.problems.get(group, "") for knobs in trees for group in knobs.kept}
+
+
+def _no_identity(squeeze: Squeeze) -> str:
+    """Why batch has no scheduling class of its own, as far as there is a group to see it in."""
+    hierarchy = squeeze.cpu.hierarchy
+    places = [place for group in squeeze.groups.values() for place in (group.path, group.home) if place]
+    there = [place for place in places if hierarchy.identity(place) is not None]
+    return cpu.NO_IDENTITY if there and not any(cpu.identity_knob(hierarchy, place) for place in there) else ""
 
 
 def trees_of(found: Mapping[str, Hierarchy], state_dir: Path, own_name: str) -> dict[str, Tree]:

@@ -16,6 +16,7 @@ from fallow_core.qos.memory_reclaim import GroupMemory
 RESERVE_BYTES = 32 << 20
 """What is cold and stays on v1: many times what a process can allocate while the limit is in force."""
 PAGE_BYTES = 4096
+LEAST_LIMIT_BYTES = 16 << 20
 NO_LIMIT = {1: "9223372036854771712", 2: "max"}
 """How a file without a limit reads, by version."""
 NOT_ALL_CAME_OUT = (errno.EAGAIN, errno.EBUSY)
@@ -104,8 +105,8 @@ def used_bytes(hierarchy: Hierarchy, group: str) -> int:
 
 
 def limit_text(limit: int) -> str:
-    """What to write for a limit, as the kernel will show it: whole pages."""
-    return str(max(limit, PAGE_BYTES) // PAGE_BYTES * PAGE_BYTES)
+    """What to write for a limit, as the kernel will show it: whole pages, and no less than any process needs."""
+    return str(max(limit, LEAST_LIMIT_BYTES) // PAGE_BYTES * PAGE_BYTES)
 
 
 def limit_bytes(text: str) -> int | None:
