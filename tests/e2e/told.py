@@ -1,6 +1,6 @@
 """The same calls to a kernel's control groups and to the fake of the unit tests; both have to answer the same."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fallow_core.node.cgroups import cpu
 from fallow_core.node.cgroups.hierarchy import Hierarchy
@@ -23,6 +23,17 @@ def knobs(hierarchy: Hierarchy, top: str, names: Sequence[str]) -> dict[str, obj
     return {f"{group}/{name}": tried(hierarchy.read, group, name) for group in groups for name in names}
 
 
+def of_writes(hierarchy: Hierarchy, top: str, writes: Sequence[Write]) -> dict[str, object]:
+    """What became of each write, and what the file then says."""
+    answers: dict[str, object] = {}
+    for at, (group, name, text) in enumerate(writes):
+        asked = f"{at}: {text} to {group}/{name}"
+        answers[asked] = tried(hierarchy.write, top + group, name, text)
+        if name != "cpu.stat":  # no two kernels say the same
+            answers[f"{asked}, which then says"] = tried(hierarchy.read, top + group, name)
+    return answers
+
+
 def told(hierarchy: Hierarchy, top: str, pid: int, writes: Sequence[Write], names: Sequence[str]) -> dict[str, object]:
     """All that a hierarchy answers, by what it was asked.
 
@@ -35,11 +46,7 @@ def told(hierarchy: Hierarchy, top: str, pid: int, writes: Sequence[Write], name
         hierarchy.make(top + group, names[0])
     first = hierarchy.identity(f"{top}/c2")
     answers = {f"at first: {name}": text for name, text in knobs(hierarchy, top, names).items()}
-    for at, (group, name, text) in enumerate(writes):
-        asked = f"{at}: {text} to {group}/{name}"
-        answers[asked] = tried(hierarchy.write, top + group, name, text)
-        if name != "cpu.stat":  # no two kernels say the same
-            answers[f"{asked}, which then says"] = tried(hierarchy.read, top + group, name)
+    answers |= of_writes(hierarchy, top, writes)
     answers |= knobs(hierarchy, top, names)
     hierarchy.move(pid, f"{top}/c1/deep")
     answers |= {
@@ -64,3 +71,9 @@ def told(hierarchy: Hierarchy, top: str, pid: int, writes: Sequence[Write], name
     hierarchy.make(f"{top}/c2", names[0])
     same = hierarchy.identity(f"{top}/c2") == first
     return {**answers, "a new group is the old one": same, "identity of none": hierarchy.identity(f"{top}/c9")}
+
+
+def differences(by_fake: Mapping[str, object], by_kernel: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+    """Where the two differ."""
+    asked = by_fake.keys() | by_kernel.keys()
+    return {each: pair for each in asked if (pair := (by_fake.get(each), by_kernel.get(each)))[0] != pair[1]}

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import KNOBS, until
-from tests.e2e.told import knobs, told
+from tests.e2e.told import differences, knobs, of_writes, told
 
 from fallow_core.agent.knobs import Knobs, Wanted
 from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.files import Files
+from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.cgroups.knob import Knob
 
@@ -39,6 +42,18 @@ WRITES = [
     ("", "cpu.stat", "1"),
     ("", "cpu.max", "1"),
     ("/none", "cpu.shares", "2"),
+]
+
+
+MEMORY_WRITES = [
+    ("", "memory.limit_in_bytes", "67108864"),
+    ("/c1", "memory.limit_in_bytes", "67108865"),
+    ("/c1", "memory.limit_in_bytes", "134217728"),
+    ("", "memory.limit_in_bytes", "8388608"),
+    ("/c1", "memory.limit_in_bytes", "-1"),
+    ("", "memory.limit_in_bytes", "9223372036854771712"),
+    ("/c1", "memory.high", "max"),
+    ("/none", "memory.limit_in_bytes", "-1"),
 ]
 
 
@@ -68,8 +83,25 @@ def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy,
     fake.add(top)
     fake.add("", process)
     by_fake = told(fake.hierarchy, top, process, WRITES, KNOBS)
-    by_kernel = told(hierarchy, top, process, WRITES, KNOBS)
-    assert {asked: (by_fake[asked], by_kernel[asked]) for asked in by_fake if by_fake[asked] != by_kernel[asked]} == {}
+    assert differences(by_fake, told(hierarchy, top, process, WRITES, KNOBS)) == {}
+
+
+def test_the_fake_of_the_unit_tests_limits_memory_as_this_kernel(hierarchy: Hierarchy) -> None:
+    try:
+        memory = find("memory", Files())
+    except CgroupError as error:
+        pytest.skip(str(error))
+    if memory.version != 1:
+        pytest.skip("needs the memory controller on cgroup v1")
+    fake = FakeCgroups(1, controllers=("cpu", "memory"))
+    answers = []
+    for one in (fake.hierarchy, memory):
+        for group in (TOP, f"{TOP}/c1"):
+            one.make(group, "memory.limit_in_bytes")
+        answers.append(of_writes(one, TOP, MEMORY_WRITES))
+        for group in (f"{TOP}/c1", TOP):
+            one.remove(group)
+    assert differences(*answers) == {}
 
 
 def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_go_back(
