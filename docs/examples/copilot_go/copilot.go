@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"syscall"
 	"time"
 
@@ -12,14 +13,24 @@ import (
 	pb "example.com/copilot_go/copilotpb"
 )
 
-const apiLevel = 0
+const (
+	apiLevel    = 0
+	application = "queue"
+)
 
-// copilot answers Fallow for a queue. It makes no decision, and keeps nothing for the caller.
+// copilot answers Fallow for a queue. It makes no decision, and keeps nothing for the caller. The queue is on one node,
+// host, and has one of its own there, nodeName.
 type copilot struct {
 	pb.UnimplementedCopilotServer
 	queue    *queue
 	readyAt  time.Time
-	nodeName string // the framework's own name of its one node
+	host     string
+	nodeName string
+}
+
+// isHere says whether a node is the one that the queue is on.
+func (c *copilot) isHere(node *pb.Node) bool {
+	return node.GetName() == c.host || slices.Contains(node.GetAddresses(), c.host)
 }
 
 func (c *copilot) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeResponse, error) {
@@ -66,30 +77,38 @@ func (c *copilot) ReportCapacity(ctx context.Context, request *pb.ReportCapacity
 	for _, offer := range request.GetOffers() {
 		report.Answers = append(report.Answers, c.take(offer))
 	}
-	tasks, waiting, cpuMilli, memoryBytes := c.queue.snapshot()
-	report.Pending = &pb.Pending{
-		Total:    amount(int64(waiting)*taskCPUMilli, int64(waiting)*taskMemoryBytes),
-		Smallest: amount(taskCPUMilli, taskMemoryBytes),
-		Largest:  amount(taskCPUMilli, taskMemoryBytes),
+	tasks, waiting, now := c.queue.snapshot()
+	report.Pending = &pb.Pending{Total: message(of(waiting))}
+	if waiting > 0 {
+		report.Pending.Smallest, report.Pending.Largest = message(of(1)), message(of(1))
 	}
-	if len(request.GetNodes()) > 0 { // the queue is on one node, this host
-		report.Rows = []*pb.ReportRow{{
-			Node:                 request.GetNodes()[0].GetName(),
-			FrameworkNode:        c.nodeName,
-			AgeSeconds:           proto.Float64(0),
-			State:                pb.NodeState_NODE_STATE_RUNNING,
-			AllocatedCpuMilli:    proto.Int64(int64(len(tasks)) * taskCPUMilli),
-			AllocatedMemoryBytes: proto.Int64(int64(len(tasks)) * taskMemoryBytes),
-			InForceCpuMilli:      proto.Int64(cpuMilli),
-			InForceMemoryBytes:   proto.Int64(memoryBytes),
-			UnitCpuMilli:         proto.Int64(1),
-			UnitMemoryBytes:      proto.Int64(1),
-			FloorCpuMilli:        proto.Int64(0),
-			FloorMemoryBytes:     proto.Int64(0),
-			StartedAgeSeconds:    proto.Float64(time.Since(c.queue.since).Seconds()),
-		}}
+	if len(tasks) > 0 {
+		report.Applications = []*pb.Application{{Id: application, Name: application, Kind: "processes"}}
+	}
+	for _, node := range request.GetNodes() {
+		if c.isHere(node) {
+			report.Rows = append(report.Rows, c.row(node.GetName(), of(len(tasks)), now))
+		}
 	}
 	return report, nil
+}
+
+func (c *copilot) row(node string, allocated, now size) *pb.ReportRow {
+	return &pb.ReportRow{
+		Node:                 node,
+		FrameworkNode:        c.nodeName,
+		AgeSeconds:           proto.Float64(0),
+		State:                pb.NodeState_NODE_STATE_RUNNING,
+		AllocatedCpuMilli:    &allocated.cpuMilli,
+		AllocatedMemoryBytes: &allocated.memoryBytes,
+		InForceCpuMilli:      &now.cpuMilli,
+		InForceMemoryBytes:   &now.memoryBytes,
+		UnitCpuMilli:         proto.Int64(1),
+		UnitMemoryBytes:      proto.Int64(1),
+		FloorCpuMilli:        proto.Int64(0),
+		FloorMemoryBytes:     proto.Int64(0),
+		StartedAgeSeconds:    proto.Float64(time.Since(c.queue.since).Seconds()),
+	}
 }
 
 func (c *copilot) take(offer *pb.Offer) *pb.OfferAnswer {
@@ -100,23 +119,24 @@ func (c *copilot) take(offer *pb.Offer) *pb.OfferAnswer {
 		answer.Refusal, answer.Reason = pb.Refusal_REFUSAL_UNKNOWN_NODE, "the queue has one node, "+c.nodeName
 	case total == nil || total.CpuMilli == nil || total.MemoryBytes == nil || total.GetCpuMilli() < 0 || total.GetMemoryBytes() < 0:
 		answer.Refusal, answer.Reason = pb.Refusal_REFUSAL_BAD_VALUE, "a size has both amounts, and neither is negative"
+	case offer.GetTakeBack() != nil:
+		answer.Refusal, answer.Reason = pb.Refusal_REFUSAL_BAD_VALUE, "the queue takes nothing back by itself"
 	default:
-		c.queue.resize(total.GetCpuMilli(), total.GetMemoryBytes())
+		c.queue.resize(size{total.GetCpuMilli(), total.GetMemoryBytes()})
 		answer.Accepted = total
 	}
 	return answer
 }
 
-func (c *copilot) ListTasks(ctx context.Context, _ *pb.ListTasksRequest) (*pb.TaskList, error) {
+func (c *copilot) ListTasks(ctx context.Context, request *pb.ListTasksRequest) (*pb.TaskList, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
-	tasks, _, _, _ := c.queue.snapshot()
 	list := &pb.TaskList{AgeSeconds: proto.Float64(0), Complete: true}
-	for _, each := range tasks {
+	for _, each := range c.tasksOn(request.GetNode()) {
 		listed := &pb.Task{
 			Id:                   each.id,
-			ApplicationId:        "queue",
+			ApplicationId:        application,
 			FrameworkNode:        c.nodeName,
 			State:                pb.TaskState_TASK_STATE_RUNNING,
 			RequestedCpuMilli:    proto.Int64(taskCPUMilli),
@@ -144,7 +164,10 @@ func (c *copilot) KillTasks(ctx context.Context, request *pb.KillTasksRequest) (
 	outcome := &pb.KillOutcome{Answers: map[string]*pb.KillAnswer{}}
 	for _, id := range request.GetTaskIds() {
 		answer := &pb.KillAnswer{Result: pb.KillResult_KILL_RESULT_ENDING}
-		found, err := c.queue.end(id, signal)
+		found, err := false, error(nil)
+		if c.isHere(request.GetNode()) {
+			found, err = c.queue.end(id, signal)
+		}
 		switch {
 		case err != nil:
 			answer.Result, answer.Reason = pb.KillResult_KILL_RESULT_FAILED, err.Error()
@@ -157,13 +180,12 @@ func (c *copilot) KillTasks(ctx context.Context, request *pb.KillTasksRequest) (
 }
 
 // SetCgroupParent leaves it to Fallow to move the processes: the queue knows no cgroups.
-func (c *copilot) SetCgroupParent(ctx context.Context, _ *pb.SetCgroupParentRequest) (*pb.Placement, error) {
+func (c *copilot) SetCgroupParent(ctx context.Context, request *pb.SetCgroupParentRequest) (*pb.Placement, error) {
 	if err := c.begin(ctx); err != nil {
 		return nil, err
 	}
-	tasks, _, _, _ := c.queue.snapshot()
 	placement := &pb.Placement{Reason: "the queue starts its tasks in its own cgroup"}
-	for _, each := range tasks {
+	for _, each := range c.tasksOn(request.GetNode()) {
 		placement.Tasks = append(placement.Tasks, &pb.TaskPlacement{TaskId: each.id, Movable: []*pb.Process{leader(each)}})
 	}
 	return placement, nil
@@ -174,10 +196,18 @@ func (c *copilot) Diagnose(context.Context, *pb.DiagnoseRequest) (*pb.DiagnoseRe
 	return &pb.DiagnoseResponse{Findings: []*pb.Finding{finding}}, nil
 }
 
-func leader(t *task) *pb.Process {
-	return &pb.Process{Pid: proto.Int64(int64(t.process.Pid)), StartTicks: proto.Int64(t.startTicks)}
+func (c *copilot) tasksOn(node *pb.Node) []task {
+	if !c.isHere(node) {
+		return nil
+	}
+	tasks, _, _ := c.queue.snapshot()
+	return tasks
 }
 
-func amount(cpuMilli, memoryBytes int64) *pb.Resources {
-	return &pb.Resources{CpuMilli: proto.Int64(cpuMilli), MemoryBytes: proto.Int64(memoryBytes)}
+func leader(t task) *pb.Process {
+	return &pb.Process{Pid: proto.Int64(int64(t.process.Pid)), StartTicks: &t.startTicks}
+}
+
+func message(amount size) *pb.Resources {
+	return &pb.Resources{CpuMilli: &amount.cpuMilli, MemoryBytes: &amount.memoryBytes}
 }

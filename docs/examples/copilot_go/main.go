@@ -33,21 +33,32 @@ func main() {
 
 func run() error {
 	socket := flag.String("socket", "", "path of the socket, in a directory of its own")
-	command := flag.String("command", "exec sleep 600", "the shell command of each task")
-	tasks := flag.Int("tasks", 8, "how many tasks there are")
+	host := flag.String("node", "", "name or address of the node that this is (default: the host's name)")
 	starting := flag.Duration("starting", 0, "how long the queue takes to start")
 	flag.Parse()
 	if *socket == "" {
 		return errors.New("-socket is missing")
 	}
+	if *host == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		*host = name
+	}
 	listener, err := listen(*socket)
 	if err != nil {
 		return err
 	}
-	queue := newQueue(*command, *tasks)
+	queue := newQueue()
 	defer queue.endAll()
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(largestMessage), grpc.MaxSendMsgSize(largestMessage))
-	pb.RegisterCopilotServer(server, &copilot{queue: queue, readyAt: time.Now().Add(*starting), nodeName: "local"})
+	pb.RegisterCopilotServer(server, &copilot{
+		queue:    queue,
+		readyAt:  time.Now().Add(*starting),
+		host:     *host,
+		nodeName: "local",
+	})
 	healthy := health.NewServer()
 	healthy.SetServingStatus(pb.Copilot_ServiceDesc.ServiceName, healthpb.HealthCheckResponse_SERVING)
 	healthpb.RegisterHealthServer(server, healthy)
@@ -61,6 +72,7 @@ func run() error {
 		server.GracefulStop()
 	}()
 	fmt.Println("serving at", *socket)
+	go shell(queue, os.Stdin, os.Stdout)
 	return server.Serve(listener)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,17 @@ const (
 	taskCPUMilli    = 500
 	taskMemoryBytes = 64 << 20
 )
+
+// size is an amount of CPU in milli-cores and of memory in bytes.
+type size struct {
+	cpuMilli    int64
+	memoryBytes int64
+}
+
+// of is what so many tasks are promised.
+func of(tasks int) size {
+	return size{int64(tasks) * taskCPUMilli, int64(tasks) * taskMemoryBytes}
+}
 
 // task is one process of the queue. It is over once done is closed.
 type task struct {
@@ -36,80 +48,101 @@ func (t *task) isOver() bool {
 	}
 }
 
-// queue runs one shell command again and again, as many at once as fit into its size. Each method is quick: a call that
-// acts never waits long for one that reads.
+// queue runs shell commands, as many at once as fit into its size. Each method is quick: a call that acts never waits
+// long for one that reads.
 type queue struct {
-	mutex       sync.Mutex
-	command     string
-	cpuMilli    int64
-	memoryBytes int64
-	waiting     int
-	started     int
-	tasks       []*task
-	since       time.Time
+	mutex   sync.Mutex
+	size    size
+	waiting []string
+	started int
+	tasks   []*task
+	since   time.Time
 }
 
-func newQueue(command string, tasks int) *queue {
-	return &queue{command: command, waiting: tasks, since: time.Now()}
+func newQueue() *queue {
+	return &queue{since: time.Now()}
+}
+
+// add queues tasks that run a command.
+func (q *queue) add(count int, command string) {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	for range count {
+		q.waiting = append(q.waiting, command)
+	}
+	q.fill()
+}
+
+// clear drops what waits.
+func (q *queue) clear() {
+	q.mutex.Lock()
+	defer q.mutex.Unlock()
+	q.waiting = nil
 }
 
 // resize sets the size and starts what fits. It ends nothing.
-func (q *queue) resize(cpuMilli, memoryBytes int64) {
+func (q *queue) resize(to size) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	q.cpuMilli, q.memoryBytes = cpuMilli, memoryBytes
-	for q.waiting > 0 && q.fitsOneMore() {
-		if err := q.start(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
+	q.size = to
+	q.fill()
+}
+
+// fill starts what waits and fits.
+func (q *queue) fill() {
+	for len(q.waiting) > 0 {
+		wanted := of(len(q.alive()) + 1)
+		if wanted.cpuMilli > q.size.cpuMilli || wanted.memoryBytes > q.size.memoryBytes {
 			return
+		}
+		command := q.waiting[0]
+		q.waiting = q.waiting[1:]
+		if err := q.start(command); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 		}
 	}
 }
 
-func (q *queue) fitsOneMore() bool {
-	count := int64(len(q.alive()) + 1)
-	return count*taskCPUMilli <= q.cpuMilli && count*taskMemoryBytes <= q.memoryBytes
-}
-
-func (q *queue) start() error {
-	command := exec.Command("/bin/sh", "-c", q.command)
-	if err := command.Start(); err != nil {
-		return fmt.Errorf("task cannot be started: %w", err)
-	}
-	q.waiting--
+func (q *queue) start(line string) error {
 	q.started++
-	made := &task{
-		id:         fmt.Sprintf("task-%d", q.started),
-		process:    command.Process,
-		startTicks: startTicks(command.Process.Pid),
-		started:    time.Now(),
-		done:       make(chan struct{}),
+	made := &task{id: fmt.Sprintf("task-%d", q.started), started: time.Now(), done: make(chan struct{})}
+	command := exec.Command("/bin/sh", "-c", line)
+	command.Env = append(os.Environ(), "TASK_ID="+made.id)
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("%s cannot be started: %w", made.id, err)
 	}
+	made.process, made.startTicks = command.Process, startTicks(command.Process.Pid)
 	q.tasks = append(q.tasks, made)
 	go func() {
 		_ = command.Wait()
 		close(made.done)
+		q.mutex.Lock()
+		defer q.mutex.Unlock()
+		q.fill()
 	}()
 	return nil
 }
 
 // alive are the tasks that hold resources, those that are ending included.
 func (q *queue) alive() []*task {
-	kept := q.tasks[:0]
+	kept := make([]*task, 0, len(q.tasks))
 	for _, each := range q.tasks {
 		if !each.isOver() {
 			kept = append(kept, each)
 		}
 	}
 	q.tasks = kept
-	return append([]*task(nil), kept...)
+	return kept
 }
 
-// snapshot is what the queue has now.
-func (q *queue) snapshot() (tasks []*task, waiting int, cpuMilli, memoryBytes int64) {
+// snapshot is what the queue has now: copies of its tasks, how many wait, and its size.
+func (q *queue) snapshot() (tasks []task, waiting int, now size) {
 	q.mutex.Lock()
 	defer q.mutex.Unlock()
-	return q.alive(), q.waiting, q.cpuMilli, q.memoryBytes
+	for _, each := range q.alive() {
+		tasks = append(tasks, *each)
+	}
+	return tasks, len(q.waiting), q.size
 }
 
 // end signals a task; found is false where there is none of this id any more.
@@ -120,13 +153,13 @@ func (q *queue) end(id string, signal syscall.Signal) (found bool, err error) {
 		if each.id != id {
 			continue
 		}
-		if each.ending.IsZero() {
-			each.ending = time.Now()
-		}
 		// Safe: a child that was not waited for keeps its id, and os.Process knows whether it was.
 		err := each.process.Signal(signal)
-		if err == os.ErrProcessDone {
+		if errors.Is(err, os.ErrProcessDone) {
 			return false, nil
+		}
+		if err == nil && each.ending.IsZero() {
+			each.ending = time.Now()
 		}
 		return true, err
 	}
@@ -135,7 +168,8 @@ func (q *queue) end(id string, signal syscall.Signal) (found bool, err error) {
 
 // endAll ends every task, for the end of this process.
 func (q *queue) endAll() {
-	tasks, _, _, _ := q.snapshot()
+	q.clear()
+	tasks, _, _ := q.snapshot()
 	for _, each := range tasks {
 		_, _ = q.end(each.id, syscall.SIGKILL)
 		<-each.done
