@@ -1,4 +1,5 @@
 from collections.abc import Callable, Collection
+from dataclasses import replace
 
 import pluggy
 import pytest
@@ -395,6 +396,22 @@ def test_the_lanes_have_a_resource_manager_each_and_share_what_they_know() -> No
     assert (reads.sent, len(acts.sent)) == ([], 1)
     yarn.close()
     assert (reads.closed, acts.closed) == (1, 1)
+
+
+def test_after_a_restart_of_the_resource_manager_a_take_back_has_its_notice_again(
+    manager: FakeManager, yarn: YarnInstance
+) -> None:
+    taking = offer(memory=60)
+    publish(yarn, taking)
+    taken = manager.sent[0][0].size
+    manager.reading_now = reading(entry(capability=taken, in_force=taken))
+    report(yarn)
+    publish(yarn, taking)
+    assert len(manager.sent) == 2
+    manager.facts_now = replace(facts(), identity=replace(facts().identity, started_on=2))
+    report(yarn)
+    publish(yarn, taking)
+    assert [len(call) for call in manager.sent[2:]] == [1, 1], "its size is changed by 1 MB, and back with the notice"
 
 
 def test_without_a_fake_the_addresses_of_the_spec_are_used() -> None:

@@ -10,7 +10,7 @@ from fallow_hookspecs import Offer, OfferAnswer, Refusal, ResourceName, Resource
 from fallow_yarn import report
 from fallow_yarn.errors import UnknownNodeError, UnreachableError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.publishing import Publisher
+from fallow_yarn.publishing import Publisher, Start
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.facts import Calculator
@@ -85,6 +85,22 @@ def test_repeating_a_take_back_starts_no_new_notice(publisher: Publisher, manage
     manager.sent.clear()
     publish(publisher, manager, offer(total=SMALL, memory=58))
     assert sent(manager) == [[(SMALL_SIZE, 58_000)]]
+
+
+@pytest.mark.parametrize("start", [("rm1", 2), ("rm2", 1)], ids=["it was restarted", "another one took over"])
+def test_a_notice_ends_with_the_resource_manager_that_it_was_given_to(
+    publisher: Publisher, manager: FakeManager, start: Start
+) -> None:
+    taking = offer(total=SMALL, memory=60)
+    publisher.met(("rm1", 1))
+    publish(publisher, manager, taking)
+    has_size(manager, SMALL_SIZE)
+    publisher.met(("rm1", 1))
+    publish(publisher, manager, taking)
+    assert len(sent(manager)) == 2
+    publisher.met(start)
+    publish(publisher, manager, taking)
+    assert sent(manager)[2:] == [[(Size(2049, 2), FAR_TIMEOUT_MS)], [(SMALL_SIZE, 60_000)]]
 
 
 def test_a_take_back_after_one_that_was_cancelled_is_a_new_one(publisher: Publisher, manager: FakeManager) -> None:

@@ -44,7 +44,7 @@ from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
 from fallow_yarn.nm.tasks import NodeTasks
 from fallow_yarn.places import are_local, places
-from fallow_yarn.publishing import Publisher
+from fallow_yarn.publishing import Publisher, Start
 from fallow_yarn.rm.active import ActiveManager, Lead, Manager
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
@@ -90,6 +90,7 @@ class YarnInstance:
         self._nodes: Mapping[str, NodeReading] = {}
         self._ids_by_host: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})
         self._capabilities: Capabilities | None = None
+        self._start: Start | None = None
         self._publisher = Publisher(self._acts, spec)
         self._roles = cluster.roles
         self._applications: tuple[Application, ...] = ()
@@ -161,6 +162,7 @@ class YarnInstance:
         asked_at = self._clock()
         reading = self._reads.read(deadline)
         age_seconds = self._clock() - asked_at
+        self._start = (self._reads.place.name, facts.identity.started_on)
         self._nodes, self._capabilities = reading.nodes, report.capabilities(facts)
         rows = (row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
         stale = self._read_applications(deadline)
@@ -190,6 +192,8 @@ class YarnInstance:
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         capabilities = self._capabilities or report.capabilities(self._acts.facts(deadline))
+        if self._start is not None:
+            self._publisher.met(self._start)
         answers = self._publisher.publish(offers, capabilities, self._nodes, deadline)
         return CapacityReport(capabilities=capabilities, rows=(), answers=answers)
 

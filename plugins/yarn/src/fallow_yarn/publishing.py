@@ -13,6 +13,9 @@ from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import Node
 from fallow_yarn.rm.size import Size, size_within
 
+Start = tuple[str, int | None]
+"""Which start of which of the ResourceManagers: its id, and when it became active (milliseconds)."""
+
 
 class Publisher:
     """Carries out the offers of one cluster. Use it from one thread.
@@ -26,6 +29,13 @@ class Publisher:
         self._manager = manager
         self._spec = spec
         self._running: dict[str, Size] = {}
+        self._start: Start | None = None
+
+    def met(self, start: Start) -> None:
+        """Tell which ResourceManager there is now: notices end with the start of it that they were given to."""
+        if start != self._start:
+            self._running.clear()
+            self._start = start
 
     def publish(
         self, offers: Sequence[Offer], capabilities: Capabilities, known: Mapping[str, NodeReading], deadline: Deadline
