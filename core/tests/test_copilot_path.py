@@ -33,12 +33,12 @@ def refusal(path: Path, user: str | None = None, uid: int = UID) -> str:
 def test_a_socket_in_a_closed_directory_is_trusted_and_described(place: Path) -> None:
     me = pwd.getpwuid(UID).pw_name
     found = check(os.fspath(place), None, UID)
-    assert found.described == f"{place} ({me}, 0660) in a directory of its own ({me}, 0700)"
+    assert str(found) == f"{place} ({me}, 0660) in a directory of its own ({me}, 0700)"
 
 
 def test_another_socket_at_the_same_path_is_told_apart(place: Path) -> None:
     before = check(os.fspath(place), None, UID)
-    assert check(os.fspath(place), None, UID) == before
+    assert check(os.fspath(place), None, UID).identity == before.identity
     place.unlink()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.fspath(place))
@@ -55,7 +55,7 @@ def test_a_directory_that_others_can_enter_is_refused(place: Path, mode: int) ->
 @pytest.mark.parametrize("mode", [0o770, 0o750])
 def test_the_group_of_its_own_directory_may_place_the_socket(place: Path, mode: int) -> None:
     place.parent.chmod(mode)
-    assert f"{mode:04o}" in check(os.fspath(place), None, UID).described
+    assert f"{mode:04o}" in str(check(os.fspath(place), None, UID))
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o777])
@@ -134,7 +134,7 @@ def test_the_socket_of_a_user_that_is_not_named_is_refused(place: Path) -> None:
     said = refusal(place)
     assert "belongs to nobody; expected root." in said
     assert "set spec.user" in said
-    assert "(nobody, 0660)" in check(os.fspath(place), "nobody", UID).described
+    assert "(nobody, 0660)" in str(check(os.fspath(place), "nobody", UID))
 
 
 @as_root

@@ -71,7 +71,7 @@ class Link:
         """The socket, and who serves there."""
         connected = self.connect(timeout_seconds)
         return (
-            Finding(subject="copilot's socket", ok=True, detail=connected.place.described),
+            Finding(subject="copilot's socket", ok=True, detail=str(connected.place)),
             Finding(subject="copilot", ok=True, detail=str(connected.connection)),
         )
 

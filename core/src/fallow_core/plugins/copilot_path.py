@@ -29,13 +29,20 @@ class UntrustedPathError(PluginError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A socket that can be trusted. Another `identity` at the same path is another socket: the copilot was restarted.
+    """A socket that can be trusted, and its directory. Another `identity` is another socket: a copilot was restarted."""
 
-    `described` says in words who owns it and its directory, with their modes.
-    """
+    path: str
+    socket: os.stat_result
+    directory: os.stat_result
 
-    identity: tuple[int, int, int]
-    described: str
+    @property
+    def identity(self) -> tuple[int, int, int]:
+        """What tells sockets at the same path apart."""
+        return self.socket.st_dev, self.socket.st_ino, self.socket.st_ctime_ns
+
+    def __str__(self) -> str:
+        """In words, who owns it and its directory, with their modes."""
+        return f"{self.path} ({_owner(self.socket)}) in a directory of its own ({_owner(self.directory)})"
 
 
 def check(path: str, copilot_user: str | None, own_uid: int) -> Place:
@@ -64,10 +71,7 @@ def check(path: str, copilot_user: str | None, own_uid: int) -> Place:
     if stat.S_IMODE(socket.st_mode) & stat.S_IRWXO:
         mode = stat.S_IMODE(socket.st_mode)
         raise UntrustedPathError(f"the socket {path} is open to others (mode {mode:04o}): chmod o-rwx {path}")
-    return Place(
-        identity=(socket.st_dev, socket.st_ino, socket.st_ctime_ns),
-        described=f"{path} ({_owner(socket)}) in a directory of its own ({_owner(found)})",
-    )
+    return Place(path=path, socket=socket, directory=found)
 
 
 def _walk(directory: str, own_uid: int, path: str) -> str:

@@ -1,6 +1,7 @@
 """The command `fallow-copilot`."""
 
 import argparse
+import gc
 import logging
 import os
 import signal
@@ -66,6 +67,7 @@ def _serve(plugin: str, config: Path, path: Path) -> None:
         raise CopilotError(f"cannot serve at {path}: {error}") from error
     finally:
         os.umask(before)
+    gc.freeze()  # what is there by now stays: collections need not look at it in the middle of calls
     print(f"serving {hosted} at {path}", flush=True)  # noqa: T201 - a command speaks to its user
     ended.wait()
     service.stop(GRACE_SECONDS)
