@@ -111,8 +111,11 @@ def write(conf: Path, site: Mapping[str, str]) -> None:
         yarn_file = "capacity-scheduler.xml" if name.startswith(CAPACITY) else "yarn-site.xml"
         files[yarn_file if name.startswith("yarn.") else "core-site.xml"][name] = value
     for file, properties in files.items():
-        lines = [
-            f"<property><name>{escape(k)}</name><value>{escape(v)}</value></property>" for k, v in properties.items()
-        ]
-        (conf / file).write_text("\n".join(["<configuration>", *lines, "</configuration>", ""]))
+        write_xml(conf / file, properties)
     (conf / "log4j.properties").write_text(LOG4J)
+
+
+def write_xml(file: Path, properties: Mapping[str, str]) -> None:
+    """Write one file of properties in Hadoop's form."""
+    lines = [f"<property><name>{escape(k)}</name><value>{escape(v)}</value></property>" for k, v in properties.items()]
+    file.write_text("\n".join(["<configuration>", *lines, "</configuration>", ""]))

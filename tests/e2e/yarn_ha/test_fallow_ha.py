@@ -30,7 +30,7 @@ from tests.e2e.yarn_ha.pair import Pair
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.places import places
 
-pytestmark = pytest.mark.timeout(6 * SECONDS)
+pytestmark = pytest.mark.timeout(6 * SECONDS, func_only=True)  # the first fixture may fetch jars
 
 
 @pytest.fixture(scope="module")

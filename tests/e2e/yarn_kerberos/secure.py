@@ -1,12 +1,15 @@
-"""A real YARN cluster whose RPC and web pages ask for Kerberos."""
+"""A real YARN cluster whose RPC and web pages ask for Kerberos, the pages over TLS."""
 
 import secrets
+import ssl
+import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.yarn import rest
 from tests.e2e.yarn.cluster import Cluster
-from tests.e2e.yarn.config import RM, Setup
+from tests.e2e.yarn.config import RM, Setup, write_xml
 from tests.e2e.yarn.jars import Jars
 from tests.e2e.yarn_kerberos.realm import NAME, Realm
 
@@ -19,6 +22,7 @@ from fallow_yarn.security.negotiate import header
 
 ADMIN = "operator"
 SERVICES = ("rm/localhost", "nm/localhost", "HTTP/localhost")
+PASSWORD = "for tests only"
 PROTECTIONS = ("privacy", "integrity", "authentication")
 
 
@@ -34,15 +38,18 @@ class SecureCluster(Cluster):
         login = Login(Identity(principal=ADMIN, keytab=str(self.admin_keytab)))
         address, _, port = self.rm.web.partition(":")
         endpoint = Endpoint(host=address, port=int(port), setting="the test", purpose="its web port", hadoop_key="")
-        self.web = Web(endpoint, ADMIN, proof=lambda endpoint, deadline: header(login, endpoint, deadline))
+        self.authority = self.folder / "authority.pem"
+        self._login, self._endpoint = login, endpoint
 
     def start(self) -> None:
         """Start every daemon; return when the scheduler has every NodeManager. A failure stops them all."""
         secret = self.folder / "secret"
         self.folder.mkdir(parents=True)
         secret.write_text(secrets.token_hex(32))
-        everywhere = {**self.rm.properties(), **self._security(secret)}
+        everywhere = {**self.rm.properties(), **self._security(secret), **self._tls()}
         self.configure(everywhere, {self.rm: {}})
+        for daemon in self.daemons.values():
+            write_xml(daemon.home / "conf" / "ssl-server.xml", self._keystore())
         try:
             for name in self.daemons:
                 self.launch(name)
@@ -70,9 +77,30 @@ class SecureCluster(Cluster):
     def page(self, path: str) -> Any:
         """A page of the ResourceManager, as the operator; OSError tells why there is none."""
         try:
-            return self.web.json(path, Deadline.after(20))
+            return self._web().json(path, Deadline.after(20))
         except YarnError as error:
             raise OSError(str(error)) from error
+
+    def _web(self) -> Web:
+        tls = ssl.create_default_context(cafile=str(self.authority))
+        return Web(self._endpoint, ADMIN, tls=tls, proof=partial(header, self._login))
+
+    def _keystore(self) -> dict[str, str]:
+        """A certificate for localhost that is its own authority; made with the first call."""
+        store = self.folder / "keystore"
+        if not store.exists():
+            common = ["-alias", "web", "-keystore", str(store), "-storepass", PASSWORD]
+            names = ["-dname", "CN=localhost", "-ext", "SAN=dns:localhost,ip:127.0.0.1", "-validity", "2"]
+            keytool("-genkeypair", "-keyalg", "EC", "-keypass", PASSWORD, *names, *common)
+            keytool("-exportcert", "-rfc", "-file", str(self.authority), *common)
+        prefix = "ssl.server.keystore."
+        return {f"{prefix}location": str(store), f"{prefix}password": PASSWORD, f"{prefix}keypassword": PASSWORD}
+
+    def _tls(self) -> dict[str, str]:
+        addresses = {f"{RM}.webapp.https.address": self.rm.web}
+        for nm in self.nms.values():
+            addresses["yarn.nodemanager.webapp.https.address"] = nm.web
+        return {"yarn.http.policy": "HTTPS_ONLY", **addresses}
 
     def _security(self, secret: Path) -> dict[str, str]:
         keytabs = {service: str(keytab) for service, keytab in self.keytabs.items()}
@@ -99,3 +127,8 @@ class SecureCluster(Cluster):
             properties[f"{daemon}.webapp.spnego-principal"] = spnego
             properties[f"{daemon}.webapp.spnego-keytab-file"] = keytabs["HTTP/localhost"]
         return properties
+
+
+def keytool(*arguments: str) -> None:
+    """Run the JDK's tool for keys."""
+    subprocess.run(["keytool", *arguments], check=True, capture_output=True)

@@ -16,4 +16,5 @@ def spec_of(secured: SecureCluster, **kerberos: object) -> YarnSpec:
         "resourceManagerPrincipal": f"rm/_HOST@{NAME}",
     }
     given = {key: value for key, value in (fitting | kerberos).items() if value is not None}
-    return YarnSpec.model_validate({"resourceManager": addresses, "kerberos": given})
+    tls = {"caFile": str(secured.authority)}
+    return YarnSpec.model_validate({"resourceManager": addresses, "kerberos": given, "tls": tls})

@@ -34,6 +34,7 @@ for call in ("check_rights", "facts"):
     except Exception as error:
         print(call, type(error).__name__, error)
 """
+pytestmark = pytest.mark.timeout(120, func_only=True)  # the first fixture may fetch jars
 
 Manager = Callable[..., ResourceManager]
 
@@ -55,8 +56,8 @@ def soon(seconds: float = SECONDS) -> Deadline:
 
 
 def test_simple_authentication_is_refused_with_the_setting_that_is_missing(secured: SecureCluster) -> None:
-    place = places(spec_of(secured))[0]
-    with closing(ResourceManager(place, Access.simple("operator"))) as simple:
+    spec = spec_of(secured)
+    with closing(ResourceManager(places(spec)[0], Access.simple("operator", access(spec).tls))) as simple:
         for call in (simple.check_rights, simple.nodes, simple.facts):
             with pytest.raises(AuthenticationRefusedError, match=r"set spec\.kerberos"):
                 call(soon())

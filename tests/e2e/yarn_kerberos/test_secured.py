@@ -26,6 +26,7 @@ MIB = 1 << 20
 SECONDS = 10.0
 LENT_MB = 1536
 LIFE_SECONDS = 4
+pytestmark = pytest.mark.timeout(120, func_only=True)  # the first fixture may fetch jars
 
 Build = Callable[[YarnSpec], YarnInstance]
 
@@ -70,9 +71,9 @@ def test_a_ticket_cache_is_taken_without_a_keytab(
     resize(build(spec_of(secured, keytab=None, principal=None, ticketCache=f"FILE:{cache}")), 1200)
 
 
-def test_of_a_folder_of_hadoops_only_the_keytab_has_to_be_added(secured: SecureCluster, build: Build) -> None:
-    keytab = {"keytab": str(secured.admin_keytab)}
-    resize(build(YarnSpec.model_validate({"hadoopConfDir": f"{secured.folder}/client", "kerberos": keytab})), 1300)
+def test_to_a_folder_of_hadoops_only_keytab_and_authority_are_added(secured: SecureCluster, build: Build) -> None:
+    added = {"kerberos": {"keytab": str(secured.admin_keytab)}, "tls": {"caFile": str(secured.authority)}}
+    resize(build(YarnSpec.model_validate({"hadoopConfDir": f"{secured.folder}/client", **added})), 1300)
 
 
 def test_a_node_managers_pages_are_read_too(secured: SecureCluster, build: Build) -> None:
@@ -100,6 +101,7 @@ def test_fallow_run_lends_by_the_clusters_own_files_and_doctor_shows_the_ticket(
         "hadoopConfDir": f"{secured.folder}/client",
         "vcoreMilli": VCORE_MILLI,
         "kerberos": {"principal": ADMIN, "keytab": str(secured.admin_keytab)},
+        "tls": {"caFile": str(secured.authority)},
     }
     with Fallow(tmp_path / "fallow", {"real": spec}, cpu_reserved_milli=0, memory_limit_mb=LENT_MB) as fallow:
         fallow.start()
