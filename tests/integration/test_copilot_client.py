@@ -20,7 +20,8 @@ from fallow_core.plugins.copilot_client import open_client
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Failure, FailureKind
 from fallow_hookspecs import ClusterConfig, Finding, KillOrder, Node, Plugin, PluginError, Role, TaskList, hookimpl
-from fallow_hookspecs.copilot.client import MisfitError
+from fallow_hookspecs.copilot.client import Connection, MisfitError
+from fallow_hookspecs.copilot.errors import CopilotError
 from fallow_hookspecs.copilot.host import host
 from fallow_hookspecs.copilot.server import Service
 
@@ -187,6 +188,26 @@ def test_after_close_no_call_is_made(serve: Serve) -> None:
     client.close()
     with pytest.raises(PluginError, match="was closed"):
         client.list_tasks(node=NODE, timeout_seconds=5.0)
+
+
+def test_a_call_on_a_connection_that_was_closed_is_a_failed_call(serve: Serve) -> None:
+    connection = Connection(str(serve(PLUGIN, manager())), 5.0)
+    connection.close()
+    with pytest.raises(PluginError, match="was restarted"):
+        connection.call("ListTasks", b"", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("instance", "said"),
+    [
+        (object(), "without diagnose and close"),
+        (type("Unmarked", (ListsOnly,), {"kill_tasks": lambda self: None})(), "not marked with @hookimpl: kill_tasks"),
+        (type("Misspelt", (ListsOnly,), {"list_task": ListsOnly.list_tasks})(), "unknown hook 'list_task'"),
+    ],
+)
+def test_an_instance_that_does_not_fit_is_not_served(instance: Any, said: str) -> None:
+    with pytest.raises(CopilotError, match=said):
+        host(PLUGIN, instance)
 
 
 def test_the_instance_is_closed_when_the_copilot_ends(directory: Path) -> None:

@@ -29,7 +29,7 @@ class UntrustedPathError(PluginError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A socket that can be trusted, and its directory. Another `identity` is another socket: a copilot was restarted."""
+    """A socket that can be trusted, and its directory. Another `identity`: the copilot was restarted."""
 
     path: str
     socket: os.stat_result

@@ -75,6 +75,8 @@ class Connection:
             return self._calls[name](request, timeout=max(0.0, timeout_seconds - gone_seconds))
         except grpc.RpcError as error:
             raise self._in_words(cast("grpc.Call", error), timeout_seconds) from error  # it is both
+        except ValueError as error:  # the other lane has closed the channel
+            raise PluginError(f"the copilot at {self._path} was restarted") from error
 
     def close(self) -> None:
         """End the connection, and with it the calls under way."""

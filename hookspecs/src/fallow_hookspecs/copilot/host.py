@@ -74,6 +74,8 @@ def host(plugin: Plugin, instance: Instance, *, distribution: str = "", version:
     except pluggy.PluginValidationError as error:
         raise CopilotError(f"the hooks of plugin {plugin.name!r} do not fit: {error}") from error
     implemented = tuple(name for name in HOOKS if getattr(manager.hook, name).get_hookimpls())
+    if unmarked := [name for name in HOOKS if hasattr(instance, name) and name not in implemented]:
+        raise CopilotError(f"methods of plugin {plugin.name!r} are not marked with @hookimpl: {', '.join(unmarked)}")
     return Hosted(
         plugin=plugin,
         distribution=distribution,
