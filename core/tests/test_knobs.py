@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.errors import StateError
 from fallow_core.node.cgroups.knob import Knob

@@ -10,7 +10,7 @@ from core.tests.test_squeeze import ENFORCE, OBSERVE, OFF, Batch, made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fallow_core.agent.knobs import Wanted
+from fallow_core.agent.knob_changes import Wanted
 from fallow_core.errors import CgroupError
 from fallow_core.model.qos_policy import CpuSuppressPolicy, Placing
 from fallow_core.node.cgroups.cpuset import KUBELET_STATE, kubelet_exclusive, parse, text_of
@@ -42,7 +42,7 @@ def cpus(batch: Batch, group: str = "hadoop-yarn") -> list[int]:
 
 
 def test_batch_is_on_as_many_cpus_as_its_limit_takes_and_on_all_of_its_group_afterwards(batch: Batch) -> None:
-    before = {name: group.cpus for name, group in batch.fake.groups.items()}
+    before = {name: batch.fake.effective(name) for name in batch.fake.groups}
     batch.run(2)
     assert cpus(batch) == cpus(batch, "hadoop-yarn/c1") == [2, 3, 4, 5, 6, 7]
     assert batch.quota("hadoop-yarn") == 600_000
@@ -54,8 +54,14 @@ def test_batch_is_on_as_many_cpus_as_its_limit_takes_and_on_all_of_its_group_aft
     assert cpus(batch) == [3, 4, 5, 6, 7]
     assert batch.squeeze.cpu.knobs.problems == {}
     placing(batch, Placing.OFF)
+    batch.run(2)
+    writes = list(batch.fake.writes)
     batch.tick()
-    assert {name: group.cpus for name, group in batch.fake.groups.items()} == before
+    assert batch.fake.writes == writes
+    batch.modes(OFF, OFF)
+    batch.tick()
+    assert {name: batch.fake.effective(name) for name in batch.fake.groups} == before
+    assert (batch.squeeze.cpu.knobs.kept, batch.squeeze.cpu.knobs.problems) == ({}, {})
 
 
 def test_what_others_change_back_is_set_again_within_a_tick(batch: Batch) -> None:

@@ -11,7 +11,8 @@ import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import until
 
-from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.errors import CgroupError
 from fallow_core.model.qos_policy import Placing

@@ -12,7 +12,8 @@ from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import KNOBS, until
 from tests.e2e.told import differences, knobs, of_writes, told
 
-from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.files import Files

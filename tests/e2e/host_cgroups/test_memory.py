@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.host_cgroups.stage import until
 
-from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups import memory

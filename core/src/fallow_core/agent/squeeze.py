@@ -7,7 +7,7 @@ from functools import partial
 
 from fallow_core.agent.batch_groups import BatchGroup
 from fallow_core.agent.cpu_sets import CpuSets
-from fallow_core.agent.knobs import Wanted
+from fallow_core.agent.knob_changes import Wanted
 from fallow_core.agent.placements import Placements
 from fallow_core.agent.reclaiming import Reclaiming
 from fallow_core.agent.tree import Tree

@@ -6,7 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups, name_of
-from fallow_core.agent.knobs import Knobs, Wanted
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.errors import CgroupError, SampleError
 from fallow_core.log import event
@@ -51,8 +52,9 @@ class Tree:
         for path, group in self.groups.items():
             if path in wanted and (group.home is None or path in self.knobs.kept):
                 self.knobs.apply(path, wanted[path])
-        children = {f"{path}/{name_of(task.key)}" for path, group in self.groups.items() for task in group.tasks}
-        self.knobs.forget_problems_but(children | self.groups.keys())
+        if self.knobs.problems or self.knobs.lacking:
+            children = {f"{path}/{name_of(task.key)}" for path, group in self.groups.items() for task in group.tasks}
+            self.knobs.forget_problems_but(children | self.groups.keys())
 
     def put_back(self, clusters: Collection[str], *, changes: bool, makes: bool) -> None:
         """Put back what is not to be changed any more: all of it unless there are `changes`."""
@@ -89,8 +91,9 @@ class Tree:
 
     def _take_in(self, of_task: Callable[[SeenTask], Texts], now: float) -> None:
         self._failed_at = {path: at for path, at in self._failed_at.items() if path in self.groups}
-        names = {(path, name_of(task.key)) for path, group in self.groups.items() for task in group.tasks}
-        self._children = {key: texts for key, texts in self._children.items() if key in names}
+        if self._children:
+            names = {(path, name_of(task.key)) for path, group in self.groups.items() for task in group.tasks}
+            self._children = {key: texts for key, texts in self._children.items() if key in names}
         for path, group in self.groups.items():
             if group.home is None or now - self._failed_at.get(path, now - LOOK_AGAIN_SECONDS) < LOOK_AGAIN_SECONDS:
                 continue

@@ -44,6 +44,11 @@ def cpus_of(hierarchy: Hierarchy, group: str, name: str = "cpuset.cpus") -> Cpus
     return parse(hierarchy.read(group, name), hierarchy.path(group, name))
 
 
+def all_cpus(hierarchy: Hierarchy) -> Cpus:
+    """The CPUs that the root has. On v2 these mean the same for a group as no set of its own."""
+    return cpus_of(hierarchy, "", "cpuset.cpus" if hierarchy.version == 1 else "cpuset.cpus.effective")
+
+
 def available(hierarchy: Hierarchy, group: str) -> Cpus:
     """The CPUs that a group may have: those of the group above it."""
     above = group.rpartition("/")[0]
