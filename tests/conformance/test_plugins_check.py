@@ -4,10 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 import pytest
+
+from fallow_yarn.testing.cluster import EmbeddedYarn
+from fallow_yarn.testing.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,6 +71,38 @@ def test_the_yarn_plugin_passes_on_the_embedded_yarn(tmp_path: Path, more: tuple
     assert not_tried == (unable | {"plugin.close"} if more else unable)
     cases = Xml.parse(tmp_path / "junit.xml").getroot().iter("testcase")
     assert {each.get("value") for case in cases for each in case.iter("property")} == outcomes.keys()
+
+
+def test_a_live_cluster_is_only_asked(tmp_path: Path) -> None:
+    settings = Settings(heartbeat_seconds=0.05, starting_seconds=0.0)
+    with EmbeddedYarn(tmp_path / "yarn", settings) as yarn:
+        app = yarn.submit(containers=2, memory_mb=256, vcores=1, command="exec sleep 600")
+        while len(app.running) < 2:
+            time.sleep(0.01)
+        rm, running = yarn.rm, app.running
+        addresses = {"host": "127.0.0.1", "client": rm.client_address, "admin": rm.admin_address, "web": rm.web_address}
+        cluster = {"apiVersion": "fallow/v1", "kind": "Cluster", "metadata": {"name": "etl"}, "plugin": "yarn"}
+        file = tmp_path / "etl.yaml"
+        file.write_text(json.dumps({**cluster, "spec": {"resourceManager": addresses}}))
+        run = check("yarn", "--config", str(file), "--json")
+        assert (app.running, app.ended) == (running, ())
+        assert rm.scheduler is not None
+        assert not rm.scheduler.taken, "a size was sent"
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = json.loads(run.stdout)["clauses"]
+    passed = {entry["clause"] for entry in found if entry["outcome"] == "passed"}
+    assert {"call.shape", "report.rows", "report.units", "report.age", "tasks.values", "tasks.measurable"} <= passed
+    assert {note for entry in found for note in entry["notes"] if entry["clause"] == "report.allocated"} == {
+        "a live cluster is only asked"
+    }
+
+
+def test_a_wrong_cluster_file_is_shown_as_config_check_does(tmp_path: Path) -> None:
+    file = tmp_path / "etl.yaml"
+    file.write_text("apiVersion: fallow/v1\nkind: Cluster\nmetadata: {name: etl}\nplugin: yarn\nwight: 1\nspec: {}\n")
+    run = check("yarn", "--config", str(file))
+    assert run.returncode == 2
+    assert f"{file}:5: wight: unknown key; did you mean 'weight'?" in run.stderr
 
 
 def test_a_wrong_plugin_is_told_which_clause_it_breaks_and_how(installed: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from fallow_hookspecs.testing.calling import Opener
 
-OPEN_OPTION, REPORT_OPTION = "--fallow-open", "--fallow-report"
+OPEN_OPTION, REPORT_OPTION, LIVE_OPTION = "--fallow-open", "--fallow-report", "--fallow-live"
 IN_PROCESS = "fallow_hookspecs.testing.calling:in_process"
 UNABLE = ("UnableError", "NotImplementedHereError")
 """By name, so that the suites are imported by their users alone."""
@@ -29,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=IN_PROCESS,
         metavar="MODULE:NAME",
         help="what opens the instances that the suites call (default: in this process)",
+    )
+    group.addoption(
+        LIVE_OPTION, metavar="FILE", help="the live cluster that fallow_hookspecs.testing.live asks, as JSON"
     )
     group.addoption(REPORT_OPTION, metavar="FILE", help="write what was tried, and what came of it, as JSON")
 

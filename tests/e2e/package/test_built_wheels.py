@@ -49,7 +49,16 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def install(folder: Path, wheels: Path, *what: str) -> None:
     """Install into an environment what has no other source than the wheels, and what others publish."""
     own = [f"--refresh-package={name}" for name in ("fallow-hookspecs", "fallow-core", "fallow-local-queue")]
-    command = [UV, "pip", "install", "-q", "--python", folder / "venv" / "bin" / "python", "--find-links", wheels]
+    command: list[str | Path] = [
+        UV,
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        folder / "venv" / "bin" / "python",
+        "--find-links",
+        wheels,
+    ]
     run(*command, *own, *what, folder=folder)
 
 

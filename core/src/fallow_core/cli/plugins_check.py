@@ -5,6 +5,7 @@ A plugin names the module with its suites by an entry point of the group `fallow
 
 import importlib.util
 import json
+import socket
 import subprocess
 import sys
 import tempfile
@@ -13,14 +14,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import click
 
+from fallow_core.config.load import load_cluster
 from fallow_core.errors import PluginLoadError
+from fallow_core.node.addresses import host_addresses
 from fallow_core.plugins import discovery
 
 ENTRY_POINT_GROUP = "fallow.conformance"
 THROUGH_COPILOT = "fallow_core.cli.through_copilot:opened"
+LIVE_SUITE = "fallow_hookspecs.testing.live"
 TESTS_FAILED = 1  # pytest's own exit codes: 0 and 1 say that it has run
 NAMES = {"passed": "passed", "skipped": "not tried", "failed": "FAILED"}
 
@@ -37,20 +42,26 @@ class Tried:
 
 @click.command("check")
 @click.argument("name")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Ask the live cluster of this file instead: nothing in it changes, and what has to be driven is not tried.",
+)
 @click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write the tests as JUnit XML, too.")
 @click.option("--copilot", is_flag=True, help="Call the plugin through a copilot, and not in the same process.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(name: str, junit: Path | None, copilot: bool, as_json: bool) -> int:
+def check(name: str, config: Path | None, junit: Path | None, copilot: bool, as_json: bool) -> int:
     """Run the conformance suite of an installed plugin, and show each clause of the contract."""
     source = discovery.load(name).source
-    module = suite_of(name)
+    live = None if config is None else _live(name, config)
+    module = suite_of(name) if live is None else LIVE_SUITE
     if importlib.util.find_spec("pytest") is None:
         raise PluginLoadError("the suite needs pytest: pip install 'fallow-hookspecs[testing]'")
     if copilot and importlib.util.find_spec("grpc") is None:
         raise PluginLoadError("a copilot needs grpcio: pip install 'fallow-core[copilot]'")
     more = ["--fallow-open", THROUGH_COPILOT] if copilot else []
     more += ["--junitxml", str(junit.resolve())] if junit else []
-    tried = list(by_clause(_run(module, more)))
+    tried = list(by_clause(_run(module, live, more)))
     failed = sum(each.outcome == "failed" for each in tried)
     if as_json:
         entries = [{"clause": t.clause, "text": t.text, "outcome": t.outcome, "notes": t.notes} for t in tried]
@@ -72,6 +83,18 @@ def suite_of(name: str) -> str:
         f"plugin {name!r} ships no conformance suite; its pyproject.toml names the module of its suites as\n"
         f'    [project.entry-points."{ENTRY_POINT_GROUP}"]\n    {name} = "my_package.testing.suite"'
     )
+
+
+def _live(name: str, file: Path) -> dict[str, Any]:
+    """What the suite has to know of the cluster of a file, and of this host.
+
+    :raises ConfigError: the file is wrong.
+    """
+    cluster, spec = load_cluster(file, discovery.load)
+    if cluster.plugin.source.name != name:
+        raise click.BadParameter(f"{file} is for the plugin {cluster.plugin.source.name!r}", param_hint="--config")
+    node = {"name": socket.gethostname(), "addresses": host_addresses()}
+    return {"plugin": name, "spec": spec, "roles": sorted(cluster.config.roles), "node": node}
 
 
 def by_clause(entries: Iterable[dict[str, str]]) -> Iterator[Tried]:
@@ -102,10 +125,11 @@ def _lines(tried: list[Tried]) -> Iterator[str]:
     yield f"{len(tried)} clauses: {parts}"
 
 
-def _run(module: str, more: list[str]) -> list[dict[str, str]]:
+def _run(module: str, live: dict[str, Any] | None, more: list[str]) -> list[dict[str, str]]:
     """The report of the suites, run where no file of the caller's has a say in it."""
     with tempfile.TemporaryDirectory(prefix="fallow-check-") as folder:
-        report = Path(folder) / "report.json"
+        report, described = Path(folder) / "report.json", Path(folder) / "live.json"
+        described.write_text(json.dumps(live), encoding="utf-8")
         command = [
             sys.executable,
             "-m",
@@ -118,7 +142,17 @@ def _run(module: str, more: list[str]) -> list[dict[str, str]]:
             "-c",
             "/dev/null",
         ]
-        command += ["--basetemp", str(Path(folder) / "work"), "--fallow-report", str(report), "--pyargs", module, *more]
+        command += [
+            "--basetemp",
+            str(Path(folder) / "work"),
+            "--fallow-report",
+            str(report),
+            "--fallow-live",
+            str(described),
+            "--pyargs",
+            module,
+            *more,
+        ]
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - itself
         if run.returncode > TESTS_FAILED or not report.exists():
             raise PluginLoadError(f"the suite {module} cannot be run:\n{(run.stdout + run.stderr).strip()}")

@@ -147,6 +147,17 @@ def _candidate(file: Path, load_plugin: PluginLoader) -> _Candidate:
     return _Candidate(file, document, cluster, problems)
 
 
+def load_cluster(file: Path, load_plugin: PluginLoader) -> tuple[Cluster, dict[str, Any]]:
+    """One cluster file by itself: its settings, and `spec` as it is in the file.
+
+    :raises ConfigError: it is wrong; the text has every mistake.
+    """
+    candidate = _candidate(file, load_plugin)
+    if candidate.cluster is None or candidate.document is None:
+        raise error_of(candidate.problems)
+    return candidate.cluster, candidate.document.data.get("spec") or {}
+
+
 def _validated(document: Document, model: type[CoreFile | ClusterFile]) -> tuple[Any, list[Problem]]:
     """As `validate`; but a file of the other kind is in the wrong place, and its keys are not looked at."""
     kinds = {CoreFile: ("Fallow", "Cluster"), ClusterFile: ("Cluster", "Fallow")}

@@ -28,7 +28,12 @@ def tries(clause: str) -> Callable[[_F], _F]:
 
 
 class Suite:
-    """Fixtures of all suites. The fixture `fallow_framework` is the author's: see `Framework`."""
+    """Fixtures of all suites. The fixture `fallow_framework` is the author's: see `Framework`.
+
+    `calls` makes the calls: see `Called`.
+    """
+
+    calls: type[Called] = Called
 
     @pytest.fixture
     def ready(self, fallow_framework: Framework) -> Iterator[Framework]:
@@ -46,7 +51,7 @@ class Suite:
         def opened() -> Iterator[Called]:
             with ExitStack() as stack:
                 instance = stack.enter_context(fallow_open(ready.plugin, cluster_of(ready)))
-                yield Called(instance, ready.timeout_seconds)
+                yield self.calls(instance, ready.timeout_seconds)
 
         return opened
 

@@ -52,6 +52,10 @@ class Framework(ABC):
         Masters that come with them are not among them. A task that is `stubborn` does not end when it is asked to.
         """
 
+    def have_tasks(self, count: int) -> None:
+        """See that some tasks run, whichever they are."""
+        self.start_tasks(count)
+
     @abstractmethod
     def finish(self, task_ids: Collection[str]) -> None:
         """Have these tasks end by themselves; return when they hold nothing any more."""

@@ -10,12 +10,15 @@ from fallow_hookspecs.testing.calling import Called, wait_until
 from fallow_hookspecs.testing.framework import Framework
 
 REASON = "conformance 7f3a: the services need it"
-WITHOUT_RIGHTS = {KillResult.NO_ACCESS}
 WITH_A_REASON = {KillResult.SPARED, KillResult.NO_ACCESS, KillResult.FAILED}
 
 
 class KillSuite(Suite):
     """The clauses `kill.*`."""
+
+    @tries("call.shape")
+    def test_an_outcome_has_the_types_of_the_contract(self, ready: Framework, called: Called) -> None:
+        called.kill(ready.nodes[0], _order(*ready.start_tasks(1)))  # the answer is compared with the contract
 
     @tries("kill.one-answer")
     def test_each_task_has_one_answer(self, ready: Framework, called: Called) -> None:

@@ -26,6 +26,11 @@ NOTICE_SECONDS = 1
 class OfferSuite(Suite):
     """The clauses `offer.*`."""
 
+    @tries("call.shape")
+    def test_answers_have_the_types_of_the_contract(self, ready: Framework, called: Called) -> None:
+        row = first_row(called, ready)
+        called.publish(ready.nodes, (offer_of(row, _size(ready, row)),))  # the answer is compared with the contract
+
     @tries("offer.one-answer")
     def test_each_offer_has_one_answer(self, ready: Framework, called: Called) -> None:
         rows = rows_of(called, ready)

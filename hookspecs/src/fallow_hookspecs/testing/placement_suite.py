@@ -9,7 +9,12 @@ PARENT = "fallow-conformance/batch"
 
 
 class PlacementSuite(Suite):
-    """The clauses `placement.*`."""
+    """The clauses `placement.*`, and of `call.*` the one that is about its answer."""
+
+    @tries("call.shape")
+    def test_a_placement_has_the_types_of_the_contract(self, ready: Framework, called: Called) -> None:
+        ready.start_tasks(1)
+        _placed(called, ready)  # the answer is compared with the contract
 
     @tries("placement.each")
     def test_each_task_has_its_place(self, ready: Framework, called: Called) -> None:

@@ -20,10 +20,8 @@ class ReportSuite(Suite):
 
     @tries("call.shape")
     def test_a_report_has_the_types_of_the_contract(self, ready: Framework, called: Called) -> None:
-        ready.start_tasks(1)
+        ready.have_tasks(1)
         called.report(ready.nodes)  # each answer is compared with the contract
-        row = first_row(called, ready)
-        called.publish(ready.nodes, (offer_of(row, row.in_force or ready.sizes()[row.framework_node]),))
 
     @tries("call.deadline")
     def test_a_report_ends_in_its_time_when_the_framework_hangs(self, ready: Framework, called: Called) -> None:
@@ -78,14 +76,17 @@ class ReportSuite(Suite):
 
     @tries("report.rows")
     def test_there_is_one_row_for_each_node_asked_for(self, ready: Framework, called: Called) -> None:
-        names = {node.name for node in ready.nodes}
-        report = called.report((*ready.nodes, NOBODYS_NODE))
-        listed = [row.framework_node for row in report.rows]
+        listed = [row.framework_node for row in called.report(ready.nodes).rows]
         assert sorted(listed) == sorted(ready.sizes()), f"the framework has {sorted(ready.sizes())}"
-        assert {row.node for row in report.rows} <= names, "a row is of a node that the framework has nothing on"
+
+    @tries("report.rows")
+    def test_no_row_is_of_another_node(self, ready: Framework, called: Called) -> None:
+        rows = called.report((*ready.nodes, NOBODYS_NODE)).rows
+        assert len({row.framework_node for row in rows}) == len(rows), f"one is there twice: {rows}"
+        assert NOBODYS_NODE.name not in {row.node for row in rows}, "the framework has nothing on that node"
         assert called.report(()).rows == (), "no node was asked for"
         for node in ready.nodes:
-            assert {row.node for row in called.report((node,)).rows} == {node.name}, "one node was asked for"
+            assert {row.node for row in called.report((node,)).rows} <= {node.name}, "one node was asked for"
 
     @tries("report.only-asks")
     def test_asking_changes_nothing(self, ready: Framework, opened: Open) -> None:
@@ -120,7 +121,7 @@ class ReportSuite(Suite):
 
     @tries("report.not-negative")
     def test_nothing_is_negative(self, ready: Framework, called: Called) -> None:
-        ready.start_tasks(1)
+        ready.have_tasks(1)
         for row in called.report(ready.nodes).rows:
             amounts = [row.allocated, row.floor, row.in_force, row.maximum]
             assert all(_least(amount) >= 0 for amount in amounts if amount is not None), row
@@ -165,7 +166,6 @@ class ReportSuite(Suite):
 
     @tries("report.pending")
     def test_pending_is_what_waits(self, ready: Framework, called: Called) -> None:
-        assert called.report(ready.nodes).pending is None or _pending(called, ready) == Resources(0, 0)
         waits = ready.queue_tasks(2)
         if called.report(ready.nodes).pending is None:
             pytest.skip("it does not know what waits")
@@ -193,7 +193,7 @@ class ReportSuite(Suite):
 
     @tries("report.gangs")
     def test_gangs_are_gangs(self, ready: Framework, called: Called) -> None:
-        ready.start_tasks(1)
+        ready.have_tasks(1)
         report = called.report(ready.nodes)
         assert len({gang.id for gang in report.gangs}) == len(report.gangs), f"one is there twice: {report.gangs}"
         assert all(gang.minimum >= 1 and gang.running >= 0 for gang in report.gangs), report.gangs
