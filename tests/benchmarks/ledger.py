@@ -9,6 +9,7 @@ side by side on two cores. The plain version is timed on some of the nodes, and 
 
 import argparse
 import gc
+import os
 import random
 import statistics
 import time
@@ -144,7 +145,7 @@ def measured(nodes: int, rounds: int, pool: ThreadPoolExecutor) -> tuple[World, 
     print(
         f"{nodes:>7} nodes: median {median_ms(took):.1f} ms, least {min(took) * 1000:.1f} ms"
         f" ({median_ms(took) / nodes * 1e6:.0f} ns a node), CPU {median_ms(cpu):.1f} ms;"
-        f" {size:.0f} bytes a node and account; {statistics.median(many):.0f} rows due"
+        f" {size:.0f} bytes a node and account; {statistics.median(many):.0f} rows due; load {os.getloadavg()[0]:.1f}"
     )
     return world, statistics.median(took)
 

@@ -29,7 +29,7 @@ class Block:
         self.rows = RowColumns.empty(slots, nodes)
         self.keys: list[tuple[RowKey, ...]] = [()] * nodes
         self.holds = Holds(slots, nodes, ticks)
-        self._guesses = np.zeros((GUESSES, RESOURCES, nodes))
+        self._guesses = np.zeros((GUESSES, RESOURCES, nodes), np.float32)
         self._node_terms, self._account_terms = node_terms, account_terms
 
     @property

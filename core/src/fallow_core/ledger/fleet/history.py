@@ -1,4 +1,4 @@
-"""The targets of the last while of all rows and resources of a block: most are few, and the others lie apart.
+"""The targets of the last while of all rows of a block, of one resource: most are few, and the others lie apart.
 
 A target that varies at random has as many entries as a sequence has records: five in an hour's worth of readings. One
 that rises steadily has an entry for each.
@@ -11,7 +11,7 @@ from fallow_core.ledger.fleet.arrays import AnyArray, Ints
 from fallow_core.ledger.fleet.stacks import Stacks
 from fallow_core.ledger.fleet.ticks import Ticks
 
-NEAR, FAR = 12, 24
+NEAR, FAR = 12, 20
 """How many entries have room in the table of all, and in that of the deep ones before that grows."""
 
 

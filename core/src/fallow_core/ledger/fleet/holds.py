@@ -18,20 +18,21 @@ class Holds:
         self._since: Floats = np.full(self._shape, np.nan)
         self._newest: Floats = np.zeros(self._shape)
         self._ticks = ticks
-        self._history = History(slots * RESOURCES * nodes, ticks, np.float64)
+        self._histories = [History(slots * nodes, ticks, dtype) for dtype in (np.int32, np.float64)]
         self._horizon = -np.inf
 
     @property
     def nbytes(self) -> int:
         """How much memory it takes."""
-        return self._since.nbytes + self._newest.nbytes + self._history.nbytes
+        return self._since.nbytes + self._newest.nbytes + sum(history.nbytes for history in self._histories)
 
     def push(self, newest: Floats, wanted: Floats, policy: PublishingPolicy, now: float) -> None:
         """Bring all up to date with the newest sizes and the targets."""
         np.copyto(self._since, now, where=np.isnan(self._since) | (newest > self._newest))
         self._newest[...] = newest
         self._horizon = max(self._horizon, now - SLOW * policy.growth_hold_seconds)
-        self._history.push(wanted.reshape(-1), now, self._horizon)
+        for r, history in enumerate(self._histories):
+            history.push(wanted[:, r].reshape(-1), now, self._horizon)
 
     def held(self, asked: Bools, unit: Floats, behind: Bools, policy: PublishingPolicy, now: float) -> Floats:
         """The sizes that rows may grow to, as far as time is concerned: the newest ones where it is not asked.
@@ -55,7 +56,12 @@ class Holds:
         """The smallest target of the last seconds; the newest size where that stood for less long."""
         watched = np.flatnonzero(now - since >= seconds)
         found = newest.copy()
-        found[watched] = self._history.least(at.take(watched), now - seconds)
+        slots, within = np.divmod(at.take(watched), RESOURCES * self._shape[2])
+        of, nodes = np.divmod(within, self._shape[2])
+        columns = slots * self._shape[2] + nodes
+        for r, history in enumerate(self._histories):
+            some = np.flatnonzero(of == r)
+            found[watched.take(some)] = history.least(columns.take(some), now - seconds)
         return found
 
     def plain(self, slot: int, resource: int, node: int, hold_seconds: float) -> GrowthHold | None:
@@ -64,13 +70,13 @@ class Holds:
         if np.isnan(since):
             return None
         hold = GrowthHold(since=since, newest=int(self._newest[slot, resource, node]))
-        for tick, target in self._history.entries(self._column(slot, resource, node)):
+        for tick, target in self._histories[resource].entries(self._column(slot, node)):
             hold.push(self._ticks.time(tick), hold.newest, target, hold_seconds)
         return hold
 
     def push_one(self, slot: int, resource: int, node: int, newest: int, wanted: int, now: float, since: float) -> None:
         """Bring one row and resource up to date; targets from before `since` are forgotten."""
-        at, column, history = (slot, resource, node), self._column(slot, resource, node), self._history
+        at, column, history = (slot, resource, node), self._column(slot, node), self._histories[resource]
         if np.isnan(self._since[at]) or newest > self._newest[at]:
             self._since[at] = now
         self._newest[at] = newest
@@ -85,13 +91,13 @@ class Holds:
         """Take over the form for one row."""
         self._since[slot, resource, node], self._newest[slot, resource, node] = hold.since, hold.newest
         entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold.targets]
-        self._history.replace(self._column(slot, resource, node), entries)
+        self._histories[resource].replace(self._column(slot, node), entries)
 
     def forget(self, slot: int, node: int) -> None:
         """Nothing was watched of a slot."""
         self._since[slot, :, node] = np.nan
-        for resource in range(RESOURCES):
-            self._history.replace(self._column(slot, resource, node), [])
+        for history in self._histories:
+            history.replace(self._column(slot, node), [])
 
-    def _column(self, slot: int, resource: int, node: int) -> int:
-        return (slot * RESOURCES + resource) * self._shape[2] + node
+    def _column(self, slot: int, node: int) -> int:
+        return slot * self._shape[2] + node

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from fallow_core.ledger.fleet.arrays import AnyArray, Ints
 from fallow_core.ledger.fleet.ticks import Ticks
 
-MORE = 8
+MORE = 4
 """How many entries more get room where that is not enough."""
 
 
