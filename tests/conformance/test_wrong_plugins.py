@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conformance.conftest import SAID
 from tests.conformance.wrong_plugins import WRONG
 
 from fallow_hookspecs.testing import CLAUSES
@@ -28,7 +29,7 @@ class Impatient(MemoryFramework):
     patience_seconds = 0.3
 
 
-def made(clause, suite, plugin):
+def made(clause, suite, _, plugin):
     def fallow_framework(self):
         return Impatient(plugin())
 
@@ -46,8 +47,8 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, str]]]:
-    """What the suite said, by clause."""
+def found(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> dict[str, list[dict[str, str]]]:
+    """What the suite said, by clause; it is printed at the end of the run, too."""
     folder = tmp_path_factory.mktemp("wrong")
     (folder / "test_tried.py").write_text(TRIED)
     (folder / "conftest.py").write_text(CHOSEN)
@@ -61,6 +62,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
     said: dict[str, list[dict[str, str]]] = {}
     for entry in json.loads((folder / "report.json").read_text()):
         said.setdefault(entry["clause"], []).append(entry)
+    pytestconfig.stash[SAID] = [
+        f"{clause:22} {wrong.name:22} {entry['outcome']}: {entry['message'].splitlines()[0][:160]}"
+        for clause, wrong in WRONG.items()
+        for entry in said[clause]
+        if entry["outcome"] == "failed"
+    ]
     return said
 
 

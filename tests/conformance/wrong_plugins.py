@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.conformance.memory_framework import FLOOR, FULL, NODES, REQUEST, MemoryInstance, Model, Work, plugin_of
 
@@ -32,15 +32,24 @@ from fallow_hookspecs import (
     hookimpl,
 )
 
-WRONG: dict[str, tuple[str, Callable[[], Plugin]]] = {}
-"""By clause: the suite that finds it (`Controller` or `Agent`), and the plugin."""
+
+class Wrong(NamedTuple):
+    """The suite that finds it (`Controller` or `Agent`), what it is called, and the plugin."""
+
+    suite: str
+    name: str
+    plugin: Callable[[], Plugin]
+
+
+WRONG: dict[str, Wrong] = {}
+"""By clause."""
 
 
 def breaks(clause: str, suite: str = "Controller") -> Callable[[type], type]:
     """Say which clause an instance breaks."""
 
     def note(instance: type) -> type:
-        WRONG[clause] = suite, lambda: plugin_of(instance)
+        WRONG[clause] = Wrong(suite, instance.__name__, lambda: plugin_of(instance))
         return instance
 
     return note
@@ -58,9 +67,9 @@ class NoSchema(Model):
         return {}
 
 
-WRONG["plugin.level"] = "Controller", lambda: plugin_of(levels=(7, 9))
-WRONG["plugin.unknown-keys"] = "Controller", lambda: plugin_of(model=AnyKey)
-WRONG["plugin.schema"] = "Controller", lambda: plugin_of(model=NoSchema)
+WRONG["plugin.level"] = Wrong("Controller", "OtherLevels", lambda: plugin_of(levels=(7, 9)))
+WRONG["plugin.unknown-keys"] = Wrong("Controller", "AnyKey", lambda: plugin_of(model=AnyKey))
+WRONG["plugin.schema"] = Wrong("Controller", "NoSchema", lambda: plugin_of(model=NoSchema))
 
 
 @breaks("plugin.hooks")
