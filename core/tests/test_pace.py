@@ -30,12 +30,13 @@ def test_a_quiet_node_is_looked_at_once_a_second() -> None:
 
 
 def test_a_rise_brings_the_next_look_closer_and_closer_to_the_mark() -> None:
-    state, at, used, pauses = start(16.0), 0.0, 16.0, []
+    pauses: list[float] = []
+    state, at, used = start(16.0), 0.0, 16.0
     while used < 18:
         at, used = at + (pauses[-1] if pauses else 0.1), used + 2 * (pauses[-1] if pauses else 0.1)  # 2 GiB/s
         state, pause, due = pace.after(state, quick(at, used), marks())
         pauses.append(pause)
-    assert due is Due.LOOK
+    assert due is Due.CROSSED
     assert sorted(pauses[:-1], reverse=True) == pauses[:-1]
     assert used - 18 < 2 * 2 * pace.SHORTEST_SECONDS  # it was seen within two of the shortest pauses
 
@@ -52,7 +53,7 @@ def test_after_a_fast_rise_the_looks_stay_close_for_a_while_and_are_rare_again_t
 def test_crossing_the_mark_is_due_once_and_not_again_before_it_has_moved() -> None:
     state = start(17.95)
     state, _, due = pace.after(state, quick(0.1, 18.0), marks())
-    assert due is Due.LOOK
+    assert due is Due.CROSSED
     _, _, due = pace.after(pace.decided(state), quick(0.2, 18.01), marks())
     assert due is Due.NOTHING
 

@@ -15,6 +15,7 @@ class Fake:
 
     def __init__(self, root: Path) -> None:
         self.proc, self.tree, self.now = root / "proc", root / "cpuacct", 100.0
+        self.own = 7.0
         (self.proc / "self").mkdir(parents=True)
         (self.tree / "yarn").mkdir(parents=True)
         mount = f"30 20 0:1 / {self.tree} rw - cgroup cgroup rw,cpuacct\n"
@@ -32,7 +33,7 @@ class Fake:
         (self.tree / "yarn" / "cpuacct.usage").write_text(f"{batch_milliseconds * 1_000_000}\n")
 
     def look(self) -> QuickLook:
-        return QuickLook(lambda: self.now, self.proc)
+        return QuickLook(lambda: self.now, self.proc, own_seconds=lambda: self.own)
 
 
 @pytest.fixture
@@ -80,6 +81,16 @@ def test_cpu_besides_batch_is_all_less_the_groups(fake: Fake) -> None:
     look.close()
 
 
+def test_the_cpu_of_this_process_itself_is_no_load(fake: Fake) -> None:
+    look = fake.look()
+    look.others_milli(["yarn"])
+    fake.now += 0.1
+    fake.own += 0.1
+    fake.use(110, 0)
+    assert look.others_milli(["yarn"]) == 100
+    look.close()
+
+
 def test_after_other_groups_came_it_is_not_known_for_once(fake: Fake) -> None:
     look = fake.look()
     look.others_milli(["yarn"])
@@ -110,13 +121,31 @@ def test_counters_that_went_backwards_are_no_negative_use(fake: Fake) -> None:
     look.close()
 
 
-def test_without_accounting_of_groups_all_cpu_counts_over_a_longer_time(fake: Fake) -> None:
+def test_without_accounting_of_groups_it_is_not_known_and_says_so(fake: Fake) -> None:
     fake.put("self/mountinfo", "")
+    look = fake.look()
+    assert look.missing == "no control group accounts CPU"
+    assert look.others_milli(["yarn"]) is None
+    look.close()
+
+
+def test_a_group_that_is_not_accounted_is_named(fake: Fake) -> None:
+    look = fake.look()
+    assert look.others_milli(["elsewhere"]) is None
+    assert "cpuacct/elsewhere/cpuacct.usage cannot be read" in look.missing
+    look.close()
+
+
+def test_on_v2_the_groups_are_in_cpu_stat_and_the_total_in_ticks(fake: Fake) -> None:
+    fake.put("self/mountinfo", f"30 20 0:1 / {fake.tree} rw - cgroup2 cgroup2 rw\n")
+    (fake.tree / "cgroup.controllers").write_text("cpu memory\n")
+    (fake.tree / "yarn" / "cpu.stat").write_text("usage_usec 0\nuser_usec 0\n")
     look = fake.look()
     assert look.others_milli(["yarn"]) is None
     fake.now += 1.0
     fake.put("stat", "cpu  150 0 100 850 0 0 0 0 0 0\n")
-    assert look.others_milli(["yarn"]) == 500
+    (fake.tree / "yarn" / "cpu.stat").write_text("usage_usec 200000\nuser_usec 0\n")
+    assert look.others_milli(["yarn"]) == 300
     assert look.window_seconds == 0.2
     look.close()
 

@@ -16,7 +16,7 @@ ENFORCED = {
     "cgroupReconcile": {"mode": "enforce"},
     "memoryEvict": {"mode": "enforce"},
 }
-SETTLE_SECONDS = 25.0
+SETTLE_SECONDS = 20.0
 IMPORTS = "import fallow_core.cli.main, fallow_core.cli.agent"
 
 

@@ -30,6 +30,7 @@ def reactions(runs: int) -> dict[str, list[float]]:
         for number in range(os.cpu_count() or 1):
             stage.add(f"hog{number}", sys.executable, "-c", SPIN)
         online = subprocess.Popen([sys.executable, "-c", SPIN])
+        stage.put(online.pid, "online")
         online.send_signal(signal.SIGSTOP)
         try:
             stage.start()

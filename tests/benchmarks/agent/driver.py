@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel
-from tests.benchmarks.agent.stage import CPU, start_ticks
+from tests.benchmarks.agent.stage import ACCOUNTING, CPU, start_ticks
 
 from fallow_core import log
 from fallow_core.config.load import load
@@ -17,6 +17,9 @@ from fallow_core.config.settings import Cluster
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.node import signals
+from fallow_core.node.host_sampler import HostSampler
+from fallow_core.node.procfs import TICKS_PER_SECOND, CpuCounters
+from fallow_core.node.quick_look import KeptFile
 from fallow_core.plugins import discovery
 from fallow_core.standalone.agent_process import AgentProcess
 from fallow_hookspecs import (
@@ -106,10 +109,12 @@ class Groups:
 
 
 def main() -> None:
-    """Arguments: the folder with fallow.yaml, and the group."""
-    folder, group = Path(sys.argv[1]), sys.argv[2]
+    """Arguments: the folder with fallow.yaml, and the group of all."""
+    folder, top = Path(sys.argv[1]), sys.argv[2]
     levels = (API_LEVEL, API_LEVEL)
-    plugin = Plugin(name="bench", api_levels=levels, config_model=lambda: BaseModel, build=lambda _: Groups(group))
+    plugin = Plugin(
+        name="bench", api_levels=levels, config_model=lambda: BaseModel, build=lambda _: Groups(f"{top}/batch")
+    )
     source = PluginSource(name="bench", distribution="bench", version="1", target="driver")
     cluster = Cluster(
         file=folder / "c.yaml",
@@ -120,7 +125,17 @@ def main() -> None:
     )
     config = replace(load(folder, discovery.load), clusters=(cluster,))
     log.set_up("info")
-    AgentProcess(config).run()
+    agent = AgentProcess(config)
+    total = ACCOUNTING / top / "cpuacct.usage"
+    agent.sampler = HostSampler(cpu=lambda _: counters(total))
+    agent.watch.quick.total = KeptFile(str(total))
+    agent.run()
+
+
+def counters(total: Path) -> CpuCounters:
+    """The node is what runs below the group of all."""
+    used = int(total.read_text()) * TICKS_PER_SECOND // 1_000_000_000
+    return CpuCounters(busy_ticks=used, online_cpus=os.cpu_count() or 1)
 
 
 if __name__ == "__main__":

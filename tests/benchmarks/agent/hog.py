@@ -25,7 +25,8 @@ def main() -> None:
         print(time.monotonic(), flush=True)
 
     threading.Thread(target=tell, daemon=True).start()
-    most, kept, began = float(sys.argv[1]) * RATE, [], time.monotonic()
+    kept: list[bytearray] = []
+    most, began = float(sys.argv[1]) * RATE, time.monotonic()
     while len(kept) * CHUNK < most:
         kept.append(bytearray(os.urandom(1)) * CHUNK)
         time.sleep(max(0.0, began + len(kept) * CHUNK / RATE - time.monotonic()))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median, quantiles
 
-from tests.benchmarks.agent.stage import Stage, until
+from tests.benchmarks.agent.stage import ACCOUNTING, CONTROLLERS, Stage, until
 
 QOS = {"cpuSuppress": {"mode": "enforce"}, "cgroupReconcile": {"mode": "enforce"}, "onExit": "release"}
 WATERMARK = 0.95
@@ -36,6 +36,7 @@ def rounds(count: int, seconds: float) -> dict[str, list[Round]]:
     capacity = {"cpu": {"watermark": f"{WATERMARK:.0%}"}}
     with tempfile.TemporaryDirectory() as name, Stage(Path(name), qos=QOS, capacity=capacity) as stage:
         hogs = [stage.add(f"hog{i}", sys.executable, "-c", "while True: pass") for i in range(2 * CPUS)]
+        stage.put(0, "online")
         for mode in MODES * count:
             for hog in hogs:
                 hog.send_signal(signal.SIGSTOP if mode == "no batch" else signal.SIGCONT)
@@ -45,6 +46,8 @@ def rounds(count: int, seconds: float) -> dict[str, list[Round]]:
             time.sleep(SETTLE_SECONDS)
             found[mode].append(_measured(stage, seconds))
             stage.stop()
+        for root in CONTROLLERS:
+            (root / "cgroup.procs").write_text("0")
     return found
 
 
@@ -58,7 +61,7 @@ def ratios(found: dict[str, list[Round]]) -> dict[str, float]:
 
 
 def _measured(stage: Stage, seconds: float) -> Round:
-    began, batch, total = time.monotonic(), _used(stage.group), _used("")
+    began, batch, total = time.monotonic(), _used(stage.group), _used(stage.top)
     latencies, due = [], began
     while (due := due + EVERY_SECONDS) < began + seconds:
         time.sleep(max(0.0, due - time.monotonic()))
@@ -66,11 +69,11 @@ def _measured(stage: Stage, seconds: float) -> Round:
             pass
         latencies.append((time.monotonic() - due) * 1000)
     took = time.monotonic() - began
-    batch, total = _used(stage.group) - batch, _used("") - total
+    batch, total = _used(stage.group) - batch, _used(stage.top) - total
     left = CPUS * WATERMARK * took - (total - batch)
     return Round(p99_milliseconds=quantiles(latencies, n=100)[98], batch_share=batch / left if left > 0 else 0.0)
 
 
 def _used(group: str) -> float:
-    """CPU seconds that a group has used; of all where it is empty."""
-    return int((Path("/sys/fs/cgroup/cpuacct") / group / "cpuacct.usage").read_text()) / 1e9
+    """CPU seconds that a group has used."""
+    return int((ACCOUNTING / group / "cpuacct.usage").read_text()) / 1e9

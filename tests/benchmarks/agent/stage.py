@@ -1,6 +1,7 @@
 """A stage for the agent on this host's control groups, v1: tasks in groups of their own, and the agent beside them.
 
-Everything is below one group, and ends with the stage.
+Everything is below one group with a weight above that of all else on this host, and ends with the stage. CPU in use is
+that of this group: what else this host does plays next to no part.
 """
 
 import json
@@ -18,8 +19,9 @@ from typing import Any, Self
 from fallow_core.errors import NotRunningError
 from fallow_core.standalone.control import ask
 
-CPU, MEMORY = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup/memory")
-CONTROLLERS = (CPU, MEMORY)
+CPU, ACCOUNTING, MEMORY = CONTROLLERS = tuple(Path("/sys/fs/cgroup") / name for name in ("cpu", "cpuacct", "memory"))
+
+LARGEST_WEIGHT = "262144"
 
 
 def start_ticks(pid: int) -> int:
@@ -34,11 +36,15 @@ def cpu_seconds(pid: int) -> float:
 
 
 class Stage:
-    """`group` is the framework's group; tasks have groups right below it. `settings` are those of fallow.yaml."""
+    """`top` is the group of all; `group` is the framework's, where tasks have groups right below.
+
+    `settings` are those of fallow.yaml.
+    """
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.group = f"fallow-bench-{os.getpid()}"
+        self.top = f"fallow-bench-{os.getpid()}"
+        self.group = f"{self.top}/batch"
         self.tasks: dict[str, subprocess.Popen[bytes]] = {}
         self.agent: subprocess.Popen[bytes] | None = None
         core = {
@@ -54,7 +60,10 @@ class Stage:
 
     def __enter__(self) -> Self:
         for root in CONTROLLERS:
-            (root / self.group).mkdir()
+            for name in ("batch", "online", "agent"):
+                (root / self.top / name).mkdir(parents=True)
+        for group in (self.top, f"{self.top}/online", f"{self.top}/agent"):
+            (CPU / group / "cpu.shares").write_text(LARGEST_WEIGHT)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -62,9 +71,9 @@ class Stage:
         for name in list(self.tasks):
             self.end(name)
         for root in CONTROLLERS:
-            for path in sorted((root / self.group).rglob("*/"), key=lambda path: -len(path.parts)):
+            for path in sorted((root / self.top).rglob("*/"), key=lambda path: -len(path.parts)):
                 remove(path)
-            remove(root / self.group)
+            remove(root / self.top)
 
     def add(self, name: str, *command: str, **more: Any) -> "subprocess.Popen[bytes]":
         """Start a task in a group of its own."""
@@ -86,13 +95,19 @@ class Stage:
         for root in CONTROLLERS:
             remove(root / self.group / name)
 
-    def start(self, *options: str) -> int:
+    def start(self) -> int:
         """Start the agent and wait until it knows all tasks; its pid."""
-        command = [sys.executable, "-m", "tests.benchmarks.agent.driver", str(self.folder), self.group, *options]
+        command = [sys.executable, "-m", "tests.benchmarks.agent.driver", str(self.folder), self.top]
         with (self.folder / "log").open("ab") as log:
             self.agent = subprocess.Popen(command, stderr=log)
+        self.put(self.agent.pid, "agent")
         until(lambda: len(self.ask("tasks")["tasks"]) == len(self.tasks), "the agent knows all tasks")
         return self.agent.pid
+
+    def put(self, pid: int, name: str) -> None:
+        """Put a process into the group `online` or `agent`; 0 is this one."""
+        for root in CONTROLLERS:
+            (root / self.top / name / "cgroup.procs").write_text(f"{pid}")
 
     def ask(self, request: str) -> dict[str, Any]:
         """What the agent answers; nothing while it does not serve yet."""

@@ -57,7 +57,8 @@ class Due(Enum):
     """What is due at once."""
 
     NOTHING = ""
-    LOOK = "memory in use has changed, or crossed the mark"
+    LOOK = "memory in use has changed"
+    CROSSED = "memory in use has crossed the mark"
     LIMIT = "CPU in use besides batch has changed"
 
 
@@ -121,8 +122,9 @@ def _pause(state: PaceState, marks: Marks) -> float:
 def _due(state: PaceState, marks: Marks) -> Due:
     used, then, mark = state.last.memory_used, state.memory_then, marks.memory_mark
     if used is not None and then is not None:
-        crossed = mark is not None and then < mark <= used
-        if crossed or moved(used, then, marks.memory_capacity, "memory"):
+        if mark is not None and then < mark <= used:
+            return Due.CROSSED
+        if moved(used, then, marks.memory_capacity, "memory"):
             return Due.LOOK
     others, then = state.last.others_milli, state.others_then
     if marks.cpu_is_quick and others is not None and then is not None:

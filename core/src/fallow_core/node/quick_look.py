@@ -53,24 +53,33 @@ class KeptFile:
 
 
 class QuickLook:
-    """Reads what the pace goes by. Belongs to one thread. `window_seconds`: over what CPU in use is measured."""
+    """Reads what the pace goes by. Belongs to one thread. `window_seconds`: over what CPU in use is measured.
+
+    `total`: the file with the CPU time of everything in nanoseconds, if there is one.
+    `missing`: why CPU in use besides batch is not known; empty if it is.
+    """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, proc_root: Path = PROC_ROOT, host_root: str = "/"
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        proc_root: Path = PROC_ROOT,
+        host_root: str = "/",
+        own_seconds: Callable[[], float] = time.process_time,
     ) -> None:
-        self._clock = clock
+        self._clock, self._own_seconds = clock, own_seconds
         self._memory, self._zones, self._stat = (
             KeptFile(str(proc_root / name)) for name in ("meminfo", "zoneinfo", "stat")
         )
         self._usages: dict[str, KeptFile] = {}
         self._accounting = _accounting(host_root, str(proc_root))
-        self._total = None
+        self.total: KeptFile | None = None
         self.window_seconds = TICK_WINDOW_SECONDS
         if self._accounting is not None and self._accounting[1] == "cpuacct.usage" and self._accounting[0].root == "/":
-            self._total = KeptFile(self._accounting[0].path("", "cpuacct.usage"))
+            self.total = KeptFile(self._accounting[0].path("", "cpuacct.usage"))
             self.window_seconds = WINDOW_SECONDS
         self._before: tuple[float, float] | None = None
         self._others: int | None = None
+        self.missing = "" if self._accounting is not None else "no control group accounts CPU"
 
     def memory_used(self, near: int) -> int | None:
         """Bytes in use, without page cache that can be dropped; above `near` without what lists of CPUs hold either."""
@@ -83,35 +92,35 @@ class QuickLook:
         return max(used, 0)
 
     def others_milli(self, groups: Iterable[str]) -> int | None:
-        """CPU in use besides these groups, since the last time that is at least `window_seconds` ago.
+        """CPU in use besides these groups and this process, since the last time at least `window_seconds` ago.
 
         The first time, and after other groups came, it is not known.
         """
         now, total, batch = self._clock(), self._total_seconds(), self._batch_seconds(frozenset(groups))
+        # Its own work comes in bursts: were it seen as a load, it would call for more of it.
+        own = self._own_seconds()
         if total is None or batch is None:
             self._before = self._others = None
             return None
         if self._before is None:
-            self._before = (now, total - batch)
+            self._before = (now, total - batch - own)
             return None
         at, before = self._before
         if now - at >= self.window_seconds:
-            self._before, self._others = (
-                (now, total - batch),
-                max(round((total - batch - before) / (now - at) * 1000), 0),
-            )
+            others = total - batch - own
+            self._before, self._others = (now, others), max(round((others - before) / (now - at) * 1000), 0)
         return self._others
 
     def close(self) -> None:
         """Close all files."""
-        for file in (self._memory, self._zones, self._stat, self._total, *self._usages.values()):
+        for file in (self._memory, self._zones, self._stat, self.total, *self._usages.values()):
             if file is not None:
                 file.close()
 
     def _total_seconds(self) -> float | None:
         """CPU time of everything since some time in the past."""
-        if self._total is not None:
-            found = _USAGE.search(self._total.read())
+        if self.total is not None:
+            found = _USAGE.search(self.total.read())
             return None if found is None else int(found[1]) / 1e9
         found = _CPU.match(self._stat.read())
         return None if found is None else sum(map(int, found.groups())) / TICKS_PER_SECOND
@@ -119,7 +128,7 @@ class QuickLook:
     def _batch_seconds(self, groups: frozenset[str]) -> float | None:
         """What the groups used since they were made; `None` if other ones are meant than the last time."""
         if self._accounting is None:
-            return 0.0
+            return None
         hierarchy, name = self._accounting
         if groups != self._usages.keys():
             for gone in self._usages.keys() - groups:
@@ -131,8 +140,10 @@ class QuickLook:
         for file in self._usages.values():
             found = _USAGE.search(file.read())
             if found is None:
+                self.missing = f"{file.path} cannot be read"
                 return None
             nanoseconds += int(found[1]) * _NANOSECONDS[name]
+        self.missing = ""
         return nanoseconds / 1e9
 
 

@@ -40,7 +40,7 @@ log = logging.getLogger("fallow.run")
 
 CLOSE_SECONDS = 5.0
 REST = 4
-"""After a look that called for the next one: so many times as long as it took."""
+"""Between two things that were called for: so many times as long as the first one took."""
 
 
 def this_host(config: Config) -> Node:
@@ -150,21 +150,26 @@ class NodeProcess(ABC):
         self._take_sample()
         self._tick()
         self._squeeze()
-        # However great the danger is: looks with everything take no more than a part of the time.
-        soonest_at = self.clock() + (self.clock() - began) * REST
+        # However great the danger is, this takes no more than a part of the time; a mark is crossed but once.
+        look_at = limit_at = self._rested_at(began)
         self._decided()
         while not self._stopping:
             self._serve(max(0.0, min(next_at - self.clock(), self.watch.pause, self.watch.lists_in)))
             if self.watch.lists_again():
                 self._list_soon()
-            due = self.watch.look(self.config, self.sample, self._groups())
-            if due is Due.LOOK:
+            due, now = self.watch.look(self.config, self.sample, self._groups()), self.clock()
+            if due is Due.CROSSED or (due is Due.LOOK and now >= look_at):
                 self._list_soon()  # it may be a task that nobody knows yet
-                next_at = min(next_at, soonest_at)
-            elif due is Due.LIMIT:
+                return
+            if due is Due.LIMIT and now >= limit_at:
                 self._limit()
+                limit_at = self._rested_at(now)
             if self.clock() >= next_at:
                 return
+
+    def _rested_at(self, began: float) -> float:
+        """When the next one is due at the earliest, after what began then has just ended."""
+        return self.clock() + (self.clock() - began) * REST
 
     def wake(self) -> None:
         """Let the loop take answers at once; safe from any thread and from a signal handler."""
