@@ -1,6 +1,6 @@
 module example.com/copilot_go
 
-go 1.24.0
+go 1.26.0
 
 require (
 	google.golang.org/grpc v1.85.0
