@@ -44,10 +44,7 @@ def _resource_ledger(
     allocated = sum(row.allocated for row in side.rows)
     believed = sum(row.belief for row in side.rows)
     shared = inputs.publishing.sharing is Sharing.SHARED
-    if capacity is None:
-        rows = [replace(row, target=row.newest) for row in side.rows]
-    else:
-        rows = _with_targets(side.rows, accounts)
+    targets = [row.newest for row in side.rows] if capacity is None else _targets(side.rows, accounts)
     return ResourceLedger(
         resource=side.resource,
         capacity=capacity,
@@ -58,7 +55,7 @@ def _resource_ledger(
         overdraft=max(allocated - side.batch, 0),
         drain_step=side.drain_step,
         accounts=accounts,
-        rows=_with_sizes(rows, side.batch, inputs.awaited, shared=shared),
+        rows=_with_sizes(side.rows, targets, side.batch, inputs.awaited, shared=shared),
         shared=shared,
     )
 
@@ -145,23 +142,23 @@ def _held(inputs: NodeInputs, row: Row, age: float | None) -> str:
     return next(wrong, inputs.unsure)
 
 
-def _with_targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list[RowEntry]:
-    entries: list[RowEntry] = []
+def _targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list[int]:
+    """The targets of rows, which are sorted by cluster as accounts are."""
+    found: list[int] = []
     for account in accounts:
         own = [row for row in rows if row.key.cluster == account.cluster]
         parts = [Part(allocated=row.allocated, floor=row.floor, most=row.most, unit=row.unit) for row in own]
-        targets = divided(account.target, parts)
-        entries += [replace(row, target=target) for row, target in zip(own, targets, strict=True)]
-    return entries
+        found += divided(account.target, parts)
+    return found
 
 
 def _with_sizes(
-    rows: Sequence[RowEntry], batch: int, awaited: Sequence[RowKey], *, shared: bool
+    rows: Sequence[RowEntry], targets: Sequence[int], batch: int, awaited: Sequence[RowKey], *, shared: bool
 ) -> tuple[RowEntry, ...]:
     """Growth above what is believed already, and above floors, comes out of what nobody may believe to have. Where
     capacity is shared, beliefs hold nobody up, but nobody grows while somebody is not known.
     """
-    wanted = [row.wanted for row in rows]
+    wanted = [target if row.most is None else min(target, row.most) for row, target in zip(rows, targets, strict=True)]
     newest = [row.newest for row in rows]
     kept = [max(row.belief, row.floor) for row in rows]
     unknown = awaited or any(row.in_force is None and row.state is NodeState.RUNNING for row in rows)
@@ -169,13 +166,14 @@ def _with_sizes(
         allowed = wanted
     else:
         allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
-    return tuple(_with_size(row, size) for row, size in zip(rows, allowed, strict=True))
+    return tuple(map(_with_size, rows, targets, wanted, allowed))
 
 
-def _with_size(row: RowEntry, allowed: int) -> RowEntry:
+def _with_size(row: RowEntry, target: int, wanted: int, allowed: int) -> RowEntry:
     reasons = row.reasons
-    if allowed < row.wanted:
+    if allowed < wanted:
         reasons = (*reasons, "grows only out of what no other account may still believe it has")
     if allowed < row.floor:
         reasons = (*reasons, "raised to the floor")
-    return replace(row, size=max(allowed, row.floor), waits=allowed < row.wanted, reasons=reasons)
+    size = max(allowed, row.floor)
+    return replace(row, target=target, size=size, waits=allowed < wanted, reasons=reasons)

@@ -53,11 +53,11 @@ def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[l
             usable, first[i] = _usable(own, parts)
             for of, demand in zip(demands, usable, strict=True):
                 of[i] = demand
-    claims = [
-        [replace(need.claim, demand=demand) for need, demand in zip(of, cut_to, strict=True)]
-        for of, cut_to in zip(needs, demands, strict=True)
-    ]
-    return claims, first
+    return [list(map(_with_demand, of, cut_to)) for of, cut_to in zip(needs, demands, strict=True)], first
+
+
+def _with_demand(need: Need, demand: int | None) -> Claim:
+    return need.claim if demand == need.claim.demand else replace(need.claim, demand=demand)
 
 
 def _fair(batch: int, needs: Sequence[Need], demands: Sequence[int | None]) -> list[int]:
