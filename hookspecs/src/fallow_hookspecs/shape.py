@@ -53,13 +53,16 @@ def _plain(expected: type) -> _Check:
 
 def _dataclass(expected: type) -> _Check:
     hints = typing.get_type_hints(expected)
-    parts = [(field.name, _check_of(hints[field.name])) for field in fields(expected)]
+    # What is of the type itself needs no further look, but for a float, which has to be finite.
+    exact = {name: None if hint is float else hint for name, hint in hints.items()}
+    parts = [(field.name, exact[field.name], _check_of(hints[field.name])) for field in fields(expected)]
 
     def check(value: object) -> str:
         if not isinstance(value, expected):
             return f" is {_shown(value)}, not {_article(expected)}"
-        for name, part in parts:
-            if text := part(getattr(value, name)):
+        for name, its_type, part in parts:
+            field_value = getattr(value, name)
+            if type(field_value) is not its_type and (text := part(field_value)):
                 return f".{name}{text}"
         return ""
 
