@@ -53,8 +53,8 @@ def _plain(expected: type) -> _Check:
 
 def _dataclass(expected: type) -> _Check:
     hints = typing.get_type_hints(expected)
-    # What is of the type itself needs no further look, but for a float, which has to be finite.
-    exact = {name: None if hint is float else hint for name, hint in hints.items()}
+    # What is of the type itself needs no further look, but for what has fields, and a float, which has to be finite.
+    exact = {name: None if hint is float or is_dataclass(hint) else hint for name, hint in hints.items()}
     parts = [(field.name, exact[field.name], _check_of(hints[field.name])) for field in fields(expected)]
 
     def check(value: object) -> str:
