@@ -112,7 +112,7 @@ def test_a_wrong_plugin_is_told_which_clause_it_breaks_and_how(installed: Path) 
     failed = [line.split()[1] for line in run.stdout.splitlines() if line.startswith("  FAILED")]
     assert failed == ["placement.each", "placement.why"]
     assert "test_each_task_has_its_place: AssertionError:" in run.stdout
-    assert run.stdout.splitlines()[-1] == "4 clauses: 2 passed, 0 not tried, 2 failed"
+    assert run.stdout.splitlines()[-1] == "5 clauses: 3 passed, 0 not tried, 2 failed"
 
 
 def test_a_plugin_without_a_suite_is_told_how_to_name_one(installed: Path) -> None:
