@@ -115,7 +115,12 @@ def test_a_server_that_nobody_vouches_for_is_told_with_the_setting(
 
 def test_a_server_without_tls_is_told_from_one_with_it(serve: Serve, certificate: tuple[Path, Path]) -> None:
     tls = ssl.create_default_context(cafile=str(certificate[0]))
+
+    def plain(connected: socket.socket) -> None:
+        connected.recv(4096)
+        connected.sendall(b"HTTP/1.1 400 Bad\r\n\r\n")
+
     with pytest.raises(WrongPortError, match="does not speak TLS"):
-        Web(serve(lambda connected: connected.sendall(b"HTTP/1.1 400 Bad\r\n\r\n")), "me", tls=tls).json("/ws", soon())
+        Web(serve(plain), "me", tls=tls).json("/ws", soon())
     with pytest.raises(WrongPortError, match=r"set spec\.tls"):
-        Web(serve(lambda connected: connected.sendall(b"\x15\x03\x03\x00\x02\x02\x46")), "me").json("/ws", soon())
+        Web(serve(answering(b"\x15\x03\x03\x00\x02\x02\x46", [])), "me").json("/ws", soon())
