@@ -1,9 +1,10 @@
-"""Plugins outside of this workspace: built as wheels, and tried against built wheels in fresh environments.
+"""Built wheels in fresh environments: the demo runs, and plugins from outside of this workspace pass the suite.
 
 Needs uv, and a package index or uv's cache for what others publish.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "local_queue"
-DISTRIBUTIONS = (ROOT / "hookspecs", ROOT / "core", EXAMPLE)
+DISTRIBUTIONS = (ROOT / "hookspecs", ROOT / "core", ROOT / "plugins" / "yarn", EXAMPLE)
+NAMES = ("fallow-hookspecs", "fallow-core", "fallow-yarn", "fallow-local-queue")
 UV = shutil.which("uv") or "uv"
 MYPY = "mypy==2.4.1"
 
@@ -40,15 +42,20 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a fresh environment with core and the example in it."""
-    folder = tmp_path_factory.mktemp("environment")
-    run(UV, "venv", "-q", "--python", sys.executable, folder / "venv", folder=folder)
+    folder = fresh(tmp_path_factory.mktemp("environment"))
     install(folder, wheels, "fallow-core", "fallow-local-queue[testing]", MYPY)
+    return folder
+
+
+def fresh(folder: Path) -> Path:
+    """The folder, with an environment `venv` in it that has nothing installed."""
+    run(UV, "venv", "-q", "--python", sys.executable, folder / "venv", folder=folder)
     return folder
 
 
 def install(folder: Path, wheels: Path, *what: str) -> None:
     """Install into an environment what has no other source than the wheels, and what others publish."""
-    own = [f"--refresh-package={name}" for name in ("fallow-hookspecs", "fallow-core", "fallow-local-queue")]
+    own = [f"--refresh-package={name}" for name in NAMES]
     command: list[str | Path] = [
         UV,
         "pip",
@@ -89,3 +96,10 @@ def test_a_new_plugin_builds_is_typed_and_passes_the_suite(environment: Path, wh
     assert said.startswith("plugin 'demo_rm' of fallow-demo-rm 0.1.0 (fallow_demo_rm.entry:PLUGIN)")
     assert ", 0 failed" in said.splitlines()[-1]
     assert "installed" in run(binaries / "fallow", "plugins", "list", folder=environment)
+
+
+def test_core_and_yarn_alone_run_the_demo(wheels: Path, tmp_path: Path) -> None:
+    folder = fresh(tmp_path)
+    install(folder, wheels, "fallow-core", "fallow-yarn")
+    said = run(folder / "venv" / "bin" / "fallow", "demo", folder=folder)
+    assert re.search(r"[1-9]\d* finished, \d+ lost", said), said
