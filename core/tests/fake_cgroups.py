@@ -329,6 +329,8 @@ class FakeCgroups(Files):
         group = self.groups[name]
         if self.version == 2 and not cpus <= self.online_cpus:
             raise refused(errno.ERANGE, path)
+        if self.version == 2 and group.cpus and not cpus and self._is_populated(name):
+            raise refused(errno.ENOSPC, path)
         if self.version == 1 and name:
             above = name.rpartition("/")[0]
             if not cpus and group.pids:
@@ -338,6 +340,9 @@ class FakeCgroups(Files):
             if any(not self.groups[child].cpus <= cpus for child in self._children_of(name)):
                 raise refused(errno.EBUSY, path)
         group.cpus = cpus
+
+    def _is_populated(self, name: str) -> bool:
+        return any(one.pids for path, one in self.groups.items() if f"{path}/".startswith(f"{name}/"))
 
     def _children_of(self, name: str) -> list[str]:
         return [other for other in self.groups if other.rpartition("/")[0] == name and other]

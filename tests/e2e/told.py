@@ -34,10 +34,18 @@ def of_writes(hierarchy: Hierarchy, top: str, writes: Sequence[Write]) -> dict[s
     return answers
 
 
-def told(hierarchy: Hierarchy, top: str, pid: int, writes: Sequence[Write], names: Sequence[str]) -> dict[str, object]:
+def told(
+    hierarchy: Hierarchy,
+    top: str,
+    pid: int,
+    writes: Sequence[Write],
+    names: Sequence[str],
+    populated: Sequence[Write] = (),
+) -> dict[str, object]:
     """All that a hierarchy answers, by what it was asked.
 
     :param names: files that each group has; the first is there as soon as the controller is.
+    :param populated: writes while a process is in c1/deep.
     """
     for group in ("", "/c1"):
         hierarchy.make(top + group, names[0])
@@ -49,6 +57,7 @@ def told(hierarchy: Hierarchy, top: str, pid: int, writes: Sequence[Write], name
     answers |= of_writes(hierarchy, top, writes)
     answers |= knobs(hierarchy, top, names)
     hierarchy.move(pid, f"{top}/c1/deep")
+    answers |= {f"with a process, {asked}": told for asked, told in of_writes(hierarchy, top, populated).items()}
     answers |= {
         "group of the process": hierarchy.group_of(pid),
         "the process in deep": hierarchy.processes(f"{top}/c1/deep") == [pid],

@@ -1,13 +1,12 @@
 """What batch groups get by this kernel when their CPU knobs are changed, and that everything goes back."""
 
-import errno
 import os
 import signal
 from fractions import Fraction
 from pathlib import Path
 
 from tests.e2e.guest.conftest import Start, until
-from tests.e2e.told import knobs, tried
+from tests.e2e.told import knobs
 
 from fallow_core.agent.knob_changes import Wanted
 from fallow_core.agent.knobs import Knobs
@@ -129,18 +128,17 @@ def test_after_kill_9_another_process_puts_everything_back(
     assert (hierarchy.group_of(shell), knobs(hierarchy, "", NAMES)) == ("", before)
 
 
-def test_batch_is_kept_on_some_cpus_until_its_group_is_put_back(
+def test_batch_is_kept_on_some_cpus_and_may_run_on_all_when_it_is_put_back(
     hierarchy: Hierarchy, top: str, start: Start, tmp_path: Path
 ) -> None:
     batch = f"{top}/batch"
     hierarchy.make(batch, "cpu.weight")
     pid = start(batch, "sleep", "600")
-    before = knobs(hierarchy, batch, (*NAMES, "cpuset.cpus"))
+    before = knobs(hierarchy, batch, NAMES)
     acting = Knobs(hierarchy, KnobsFile(tmp_path))
-    acting.apply(batch, Wanted(clusters=CLUSTERS, cpus=frozenset({1}), texts={Knob.IDLE: "1"}))
+    wanted = Wanted(clusters=CLUSTERS, cpus=frozenset({1}), limit=Fraction(1, 2), texts={Knob.IDLE: "1"})
+    acting.apply(batch, wanted)
     assert (acting.problems, os.sched_getaffinity(pid)) == ({}, {1})
-    assert tried(hierarchy.write, batch, "cpuset.cpus", "") == errno.ENOSPC  # as long as a process is in it
-    hierarchy.move(pid, "")
     acting.release(batch)
-    assert (acting.problems, knobs(hierarchy, batch, (*NAMES, "cpuset.cpus"))) == ({}, before)
-    assert os.sched_getaffinity(pid) == {0, 1}
+    assert (acting.problems, acting.kept, os.sched_getaffinity(pid)) == ({}, {}, {0, 1})
+    assert knobs(hierarchy, batch, NAMES) == before

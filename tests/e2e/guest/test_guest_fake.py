@@ -46,6 +46,14 @@ WRITES = [
     ("/c1", "cpu.shares", "1"),
     ("/none", "cpu.weight", "2"),
 ]
+POPULATED = [
+    ("/c1", "cpuset.cpus", ""),
+    ("/c1/deep", "cpuset.cpus", ""),
+    ("/c1/deep", "cpuset.cpus", "0"),
+    ("/c1/deep", "cpuset.cpus", ""),
+    ("/c2", "cpuset.cpus", "1"),
+    ("/c2", "cpuset.cpus", ""),
+]
 
 
 def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy, top: str, start: Start) -> None:
@@ -54,5 +62,5 @@ def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy,
     fake.online_cpus = frozenset({0, 1})
     fake.add(top)
     fake.add("", process)
-    by_fake = told(fake.hierarchy, top, process, WRITES, NAMES)
-    assert differences(by_fake, told(hierarchy, top, process, WRITES, NAMES)) == {}
+    by_fake = told(fake.hierarchy, top, process, WRITES, NAMES, POPULATED)
+    assert differences(by_fake, told(hierarchy, top, process, WRITES, NAMES, POPULATED)) == {}

@@ -1,5 +1,6 @@
 """The agent's squeeze on this kernel: tasks in groups of their framework, and one that has none."""
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from fallow_core.model.qos_policy import (
     CgroupReconcilePolicy,
     CpuSuppressPolicy,
     IdentityPolicy,
+    Placing,
     QosPolicy,
     StrategyMode,
 )
@@ -31,7 +33,7 @@ from fallow_core.plugins.instance import PluginInstance
 from fallow_hookspecs import Finding, Node, Placement, Resources, TaskPlacement, hookimpl
 
 CLUSTER = "alpha/a"
-NAMES = ("cpu.max", "cpu.weight", "cpu.idle", "memory.max", "cpuset.cpus", "cgroup.procs")
+NAMES = ("cpu.max", "cpu.weight", "cpu.idle", "memory.max", "cpuset.cpus.effective", "cgroup.procs")
 OWN = f"fallow.{NODE}"
 ENFORCE = StrategyMode.ENFORCE
 SPINS = ("sh", "-c", "while :; do :; done")
@@ -115,7 +117,7 @@ def test_tasks_are_squeezed_where_they_are_or_in_a_group_made_for_them_and_all_g
     free = start("", *SPINS)
     batch.add("c3", free)
     before = knobs(hierarchy, "", NAMES)
-    suppress, reconcile = CpuSuppressPolicy(mode=ENFORCE), CgroupReconcilePolicy(mode=ENFORCE)
+    suppress, reconcile = CpuSuppressPolicy(mode=ENFORCE, cpuset=Placing.PACKED), CgroupReconcilePolicy(mode=ENFORCE)
     policy = QosPolicy(cpu_suppress=suppress, cgroup_reconcile=reconcile, identity=IdentityPolicy(mode=ENFORCE))
 
     observing = batch.squeeze(QosPolicy())
@@ -132,11 +134,14 @@ def test_tasks_are_squeezed_where_they_are_or_in_a_group_made_for_them_and_all_g
         text = hierarchy.read(group, "cpu.max")
         assert cpu.limit_of(hierarchy, group, text) == Fraction(milli, 1000)
         assert hierarchy.read(group, "cpu.idle") == "1"
+        assert hierarchy.read(group, "cpuset.cpus") in ("0", "1")
     assert 690 <= sum(squeeze.limits.groups.values()) <= 700
+    assert os.sched_getaffinity(free) == {int(hierarchy.read(OWN, "cpuset.cpus"))}
     assert hierarchy.group_of(free) == f"{OWN}/c3"
     until(lambda: (cpu.throttled_seconds(hierarchy, yarn) or 0) > 0, "batch to be held back")
-    own = {name: text for name, text in before.items() if name.startswith((f"{yarn}/c1/", f"{yarn}/c2/", f"{top}/cpu"))}
-    assert knobs(hierarchy, "", NAMES).items() >= own.items()
+    now = knobs(hierarchy, "", NAMES)
+    changed = {name for name in before if now[name] != before[name] and name.startswith((f"{yarn}/c1/", f"{yarn}/c2/"))}
+    assert changed == {f"{yarn}/{name}/cpuset.cpus.effective" for name in ("c1", "c2")}
 
     later = batch.squeeze(policy)
     later.release_all()
