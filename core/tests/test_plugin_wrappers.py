@@ -9,6 +9,7 @@ import pytest
 from core.tests.fake_agent import CLUSTER, Host
 from core.tests.fake_framework import cluster_config, plugin_of
 
+from fallow_core.cli.main import main
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.plugins.instance import PluginInstance
@@ -259,3 +260,19 @@ def test_explain_shows_who_was_spared_by_a_wrapper_and_why(tmp_path: Path, monke
     assert host.killer.orders == []
     said = [line for decided in decisions(host.agent, host.now) for line in decided["outcomes"]]
     assert any("spared: it is the payroll (wrapper payroll)" in line for line in said), said
+
+
+def test_config_check_finds_a_wrapper_that_is_not_there(
+    install: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install("fallow-audit", "audit = fake_audit:WRAPPER", WRAPPER, group="fallow.wrappers")
+    (tmp_path / "clusters.d").mkdir()
+    (tmp_path / "fallow.yaml").write_text("apiVersion: fallow/v1\nkind: Fallow\n")
+    text = "apiVersion: fallow/v1\nkind: Cluster\nmetadata: {name: batch}\nplugin: copilot\nspec: {socket: /run/a/b}\n"
+    file = tmp_path / "clusters.d" / "batch.yaml"
+    file.write_text(f"{text}wrappers: [audit]\n")
+    assert main(["config", "check", str(tmp_path)]) == 0
+    file.write_text(f"{text}wrappers:\n- audit\n- adit\n")
+    assert main(["config", "check", str(tmp_path)]) == 2
+    said = f"{file}:8: wrappers[1]: wrapper 'adit' is not installed; did you mean 'audit'?"
+    assert said in capsys.readouterr().err

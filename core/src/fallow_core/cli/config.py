@@ -1,16 +1,18 @@
 """`fallow config check`, `init` and `schema`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from fallow_core.config.document import read
+from fallow_core.config.document import Document, read
 from fallow_core.config.file_schemas import cluster_schema, core_schema
 from fallow_core.config.load import CORE_FILE, clusters_dir, load
-from fallow_core.config.problems import error_of
+from fallow_core.config.problems import Problem, error_of
+from fallow_core.config.settings import Config
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
-from fallow_core.errors import ConfigError
+from fallow_core.errors import ConfigError, PluginLoadError
 from fallow_core.plugins import discovery
 
 
@@ -27,8 +29,8 @@ def check(path: Path) -> None:
     Every mistake of every file is shown with file, line, what was found and what is allowed; then the exit code is 2.
     """
     loaded = load(path, discovery.load)
-    if loaded.problems:
-        raise error_of(loaded.problems)
+    if problems := [*loaded.problems, *_wrappers_missing(loaded)]:
+        raise error_of(problems)
     names = ", ".join(cluster.name for cluster in loaded.clusters) or "none"
     click.echo(f"ok; publishing mode {loaded.publishing.mode}; clusters: {names}")
 
@@ -68,6 +70,17 @@ def schema(plugin: str | None) -> None:
     """
     found = core_schema() if plugin is None else cluster_schema(discovery.load(plugin).plugin)
     click.echo(json.dumps(found, indent=2))
+
+
+def _wrappers_missing(loaded: Config) -> Iterator[Problem]:
+    """What is wrong with the wrappers that cluster files name."""
+    for cluster in loaded.clusters:
+        for index, name in enumerate(cluster.plugin.wrappers):
+            try:
+                discovery.load_wrapper(name)
+            except PluginLoadError as error:
+                document, _ = read(cluster.file)
+                yield (document or Document(file=cluster.file)).problem(("wrappers", index), str(error))
 
 
 def _write(file: Path, text: str) -> None:
