@@ -15,8 +15,10 @@ from fallow_core.model.qos_policy import (
     StrategyMode,
 )
 from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
+from fallow_core.qos import memory_reclaim
 from fallow_core.qos.ending import Endings
 from fallow_core.qos.endings import begun, being_freed, observed, past
+from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.plan import PlanState, Squeezed, Squeezes, plan, squeezing_first
 from fallow_core.qos.victims import Choice, Past
@@ -213,6 +215,22 @@ def test_a_squeeze_that_cannot_bring_anything_is_not_waited_for() -> None:
     assert squeezing_first(every, Squeezes(), NOW) == every
     over = Squeezed(possible=True, begun_at=NOW - 3600)
     assert squeezing_first(every, Squeezes(memory=over, cpu=over), NOW) == every
+
+
+@given(st.lists(st.tuples(st.integers(70, 100), st.sampled_from([0, 1, 50])), min_size=1, max_size=40))
+def test_whatever_memory_does_no_task_ends_before_what_can_be_swapped_was_tried(course: list[tuple[int, int]]) -> None:
+    every = replace(policy(ENFORCE), memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE, window_seconds=5))
+    state, reclaim, squeezes = PlanState(), MemoryReclaimState(), Squeezes()
+    for n, (used, swappable) in enumerate([(70, course[0][1]), *course]):  # it starts without pressure
+        now = NOW + n
+        view = node(*TASKS, now=now, used=used)
+        state, choices = plan(view, squeezing_first(every, squeezes, now), state, NOTHING)
+        if choices and used < 95 and squeezes.memory.possible:
+            assert squeezes.memory.begun_at is not None
+            assert now - squeezes.memory.begun_at >= 5
+        groups = {"yarn": GroupMemory(droppable=0, swappable=swappable * GIB)}
+        reclaim, _ = memory_reclaim.decide(view, groups, every.memory_reclaim, reclaim)
+        squeezes = Squeezes(memory=Squeezed(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
 
 
 def test_what_is_squeezed_and_not_ended_meanwhile_keeps_its_window() -> None:

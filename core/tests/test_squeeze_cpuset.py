@@ -94,6 +94,16 @@ def test_a_kubelets_file_that_makes_no_sense_changes_no_cpu_and_is_named(batch: 
     assert batch.quota("hadoop-yarn") == 600_000
 
 
+def test_a_group_without_the_controller_keeps_no_other_one_from_it(batch: Batch) -> None:
+    batch.add("d1", "other/d1", cgroups=("other/d1",))
+    batch.fake.garbage[f"{batch.fake.mount}/other/cpuset.cpus"] = "none"
+    batch.run(2)
+    assert cpus(batch) == [2, 3, 4, 5, 6, 7]
+    assert batch.squeeze.cpu_sets is not None
+    assert "other/cpuset.cpus: expected a list" in batch.squeeze.cpu_sets.unavailable
+    assert batch.quota("other") is not None
+
+
 def test_a_group_that_was_found_on_some_cpus_gets_no_others(batch: Batch) -> None:
     for group in ("hadoop-yarn/c1", "hadoop-yarn"):
         batch.fake.groups[group].cpus = frozenset({0, 1, 2})

@@ -32,19 +32,20 @@ class CpuSets:
 
     def choose(self, groups: Mapping[str, BatchGroup], limit_milli: int, placing: Placing, now: float) -> None:
         """Choose for all groups, which share `limit_milli`."""
-        try:
-            if self._looked_at is None or now - self._looked_at >= LOOK_AGAIN_SECONDS:
+        if self._looked_at is None or now - self._looked_at >= LOOK_AGAIN_SECONDS:
+            try:
                 self._look(groups)
-                self._looked_at = now
-            self._count = wanted_count(limit_milli, self._count)
-            self.chosen = {
-                path: choose(self._cpus, self._count, within=within, barred=self.barred, placing=placing)
-                for path in groups
-                if (within := self._within(path))
-            }
-            self.unavailable = ""
-        except (OSError, CgroupError) as error:
-            self.unavailable = str(error)
+            except CgroupError as error:
+                self.unavailable = str(error)
+                return
+            self._looked_at = now
+        self.unavailable = ""
+        self._count = wanted_count(limit_milli, self._count)
+        self.chosen = {
+            path: choose(self._cpus, self._count, within=within, barred=self.barred, placing=placing)
+            for path in groups
+            if (within := self._within(path))
+        }
 
     def _look(self, groups: Mapping[str, BatchGroup]) -> None:
         hierarchy = self._tree.hierarchy
@@ -54,7 +55,17 @@ class CpuSets:
         self.barred = (exclusive | cpuset.pinned(hierarchy, groups, online)) & online
 
     def _within(self, group: str) -> Cpus:
-        """What a group may have: no more than the one above has, or than it was found with."""
+        """What a group may have: no more than the one above has, or than it was found with; none if unknown."""
+        try:
+            return self._known_within(group)
+        except CgroupError as error:
+            self.unavailable = str(error)
+        except OSError as error:
+            if self._tree.hierarchy.identity(group) is not None:
+                self.unavailable = f"{error.filename}: {error.strerror}"
+        return frozenset()
+
+    def _known_within(self, group: str) -> Cpus:
         hierarchy, kept = self._tree.hierarchy, self._tree.knobs.kept.get(group)
         if hierarchy.identity(group) is None:
             return frozenset()
