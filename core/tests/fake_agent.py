@@ -131,6 +131,7 @@ class Host:
         self.tasks: dict[str, Task] = {}
         self.stats: dict[int, ProcessStat] = {}
         self.private: dict[Process, int] = {}
+        self.strangers: frozenset[Process] = frozenset()
         self.applications: tuple[Application, ...] = ()
         self.killer = Killer()
         self.held: dict[str, list[Any] | None] = {}
@@ -181,7 +182,8 @@ class Host:
         """Let time pass, and do one round; everything was measured and listed just now."""
         self.now += seconds
         lists = {CLUSTER: self.listed()}
-        batch = BatchPass(at=self.now, processes=dict(self.stats), private_bytes=dict(self.private))
+        every = frozenset(stat.process for stat in self.stats.values()) - self.strangers
+        batch = BatchPass(at=self.now, processes=dict(self.stats), batch=every, private_bytes=dict(self.private))
         self.requested = self.agent.look(batch, lists, {CLUSTER: self.applications})
         view = node_view(now=self.now, memory_used=self.used)
         self.agent.act(view.sample, view.ledger, lists, self.instances, {}, self.now)

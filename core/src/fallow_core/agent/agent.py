@@ -115,7 +115,7 @@ class Agent:
         stopped: frozenset[str] = frozenset(),
     ) -> None:
         """Take answers and what was seen, decide, and give the orders that are due."""
-        for order, outcome in self._orders.settle(self.members(), now):
+        for order, outcome in self._orders.settle(self._batch_members(), now):
             self._take_answers(lives.answered(self.endings, order, outcome, now))
         complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
         self._observe(complete, now)
@@ -143,7 +143,7 @@ class Agent:
         self.endings, orders = lives.due(self.endings, ending, now)
         self._save()
         for order in orders:
-            self._orders.give(order, instances, self.members(), now)
+            self._orders.give(order, instances, self._batch_members(), now)
 
     def _observe(self, complete: frozenset[str], now: float) -> None:
         seen = lives.observed(self.endings, self.tasks, complete, self._alive, self._policy.ending, now)
@@ -181,6 +181,11 @@ class Agent:
         for process, key in self._owners.items():
             members.setdefault(key, []).append(process)
         return members
+
+    def _batch_members(self) -> dict[TaskKey, list[Process]]:
+        """Those that are batch: whatever a plugin lists as a task's, core signals nothing else."""
+        batch = self._batch.batch
+        return {key: [each for each in found if each in batch] for key, found in self.members().items()}
 
     def _save(self) -> None:
         """Endings are carried out even if they cannot be written down: the node has to be protected."""

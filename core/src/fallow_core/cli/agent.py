@@ -5,8 +5,10 @@ from pathlib import Path
 import click
 
 from fallow_core import log
-from fallow_core.cli.run import config_option, load_config
+from fallow_core.cli.run import config_option
+from fallow_core.plugins import discovery
 from fallow_core.standalone.agent_process import AgentProcess
+from fallow_core.standalone.last_policy import load_or_last
 
 
 @click.command()
@@ -22,6 +24,6 @@ def agent(path: Path, row_file: Path | None) -> None:
 
     No size is sent. Tasks are ended for overdraft only while a controller's row says that something is over.
     """
-    config = load_config(path)
+    config = load_or_last(path, discovery.load)
     log.set_up(config.log_level)
     AgentProcess(config, row_file=row_file).run()

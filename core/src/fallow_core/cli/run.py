@@ -29,7 +29,13 @@ def load_config(path: Path) -> Config:
 
 @click.command()
 @config_option
-def run(path: Path) -> None:
+@click.option(
+    "--ledger-row",
+    "row_file",
+    type=click.Path(path_type=Path),
+    help="Write this node's row of the ledger there, for a fallow agent that protects this host instead.",
+)
+def run(path: Path, row_file: Path | None) -> None:
     """Lend what this host leaves idle, until SIGTERM or Ctrl-C.
 
     In publishing mode observe, the default, nothing is sent: `fallow status` shows what would be.
@@ -38,4 +44,4 @@ def run(path: Path) -> None:
 
     config = load_config(path)
     log.set_up(config.log_level)
-    Standalone(config).run()
+    Standalone(config, row_file=row_file).run()

@@ -1,6 +1,7 @@
 """One sample after the other of what this host uses, and which part of it is batch."""
 
 import math
+import os
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from fallow_core.errors import SampleError
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.batch_cpu import BatchCpu, next_batch_cpu
 from fallow_core.node.process_files import ProcessFiles
-from fallow_core.node.process_tree import batch_processes
+from fallow_core.node.process_tree import batch_processes, line_of
 from fallow_core.node.procfs import (
     PROC_ROOT,
     TICKS_PER_SECOND,
@@ -77,7 +78,9 @@ class HostSampler:
         except SampleError as error:
             self._missing = {"cpu": str(error), "memory": str(error)}
             return NodeSample()
-        self._batch = batch_processes(processes, daemons, self._batch)
+        own = line_of(processes, os.getpid())
+        # A plugin that takes init, or the service manager, for its daemon would make all of the host batch.
+        self._batch = batch_processes(processes, [each for each in daemons if each.pid not in own], self._batch)
         self._files.keep(self._batch)
         self._pass = BatchPass(at=self._clock(), processes=processes, batch=self._batch)
         return NodeSample(

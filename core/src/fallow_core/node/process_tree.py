@@ -34,3 +34,13 @@ def alive(processes: Mapping[int, ProcessStat], process: Process | ProcessStat) 
     """The process in this pass, unless it has ended or its pid is another's now."""
     stat = processes.get(process.pid)
     return stat if stat is not None and stat.start_ticks == process.start_ticks else None
+
+
+def line_of(processes: Mapping[int, ProcessStat], pid: int) -> frozenset[int]:
+    """The pids of a process and of all above it."""
+    line: set[int] = set()
+    stat = processes.get(pid)
+    while stat is not None and stat.pid not in line:
+        line.add(stat.pid)
+        stat = processes.get(stat.parent_pid)
+    return frozenset(line)

@@ -20,7 +20,7 @@ from fallow_core.model.policy import PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.node import own_memory
 from fallow_core.plugins import discovery
-from fallow_core.standalone import agent_requests
+from fallow_core.standalone import agent_requests, last_policy
 from fallow_core.standalone.control import Peer
 from fallow_core.standalone.followed import REPORT_INTERVAL_SECONDS, Followed
 from fallow_core.standalone.node_process import NodeProcess
@@ -50,7 +50,8 @@ def _of_agent(cluster: ClusterSettings) -> ClusterSettings:
 class AgentProcess(NodeProcess):
     """A node process without a controller. `row_file`: where the node's row of a ledger elsewhere is, if there is one.
 
-    It sends no sizes. Without a row that counts it ends no task for overdraft.
+    It sends no sizes. Without a row that counts it ends no task for overdraft. `policy_error`: why its files
+    could not be kept for a start without them.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class AgentProcess(NodeProcess):
             journal.load(config.state_dir),
             RowFile(row_file or config.state_dir / FILE_NAME, self.node.name),
         )
+        self.policy_error = ""
         self._gave_back = False
         self._changed_at = clock()
         self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
@@ -134,9 +136,7 @@ class AgentProcess(NodeProcess):
     def _answered(self) -> None:
         if self._take_answers():
             self._changed_at = self.clock()
-            self._tick()
-            self._squeeze()
-            self._decided()
+            self._wants_look = True  # of a task that is new nothing was measured yet
 
     def _limit(self) -> None:
         """The limits follow at once; what is measured of tasks is as new as the last full look."""
@@ -174,9 +174,13 @@ class AgentProcess(NodeProcess):
                 self.builds.retire(name)
         for cluster in new.clusters:
             self.builds.want(cluster)
+        if not any(problem.file == new.file for problem in new.problems):
+            self.policy_error = last_policy.keep(new)
         event(log, logging.INFO, "files_read", clusters=len(new.clusters), problems=len(new.problems))
 
     def _tell_start(self) -> None:
+        if not any(problem.file == self.config.file for problem in self.config.problems):
+            self.policy_error = last_policy.keep(self.config)
         event(log, logging.INFO, "started", node=self.node.name, role="agent", file=self.config.file)
         if self.followed.journal.lost:
             event(log, logging.ERROR, "journal_lost", reason=self.followed.journal.lost)

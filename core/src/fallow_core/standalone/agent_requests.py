@@ -92,6 +92,8 @@ def status(fallow: AgentProcess) -> View:
         "squeeze_problems": [
             *fallow.squeezing.problems(fallow.config),
             *([f"no task is ended for overdraft: {why}"] if why else []),
+            *([fallow.policy_error] if fallow.policy_error else []),
+            *fallow.watch.missing,
         ],
         "changed_groups": fallow.squeezing.changed(),
     }

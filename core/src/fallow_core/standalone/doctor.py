@@ -10,7 +10,7 @@ from fallow_core.config.settings import Config
 from fallow_core.errors import ControlError
 from fallow_core.plugins.instance import PluginInstance, start_build
 from fallow_core.plugins.lanes import Call, Failure, FailureKind
-from fallow_core.standalone import squeeze_doctor
+from fallow_core.standalone import squeeze_doctor, watch_doctor
 from fallow_core.standalone.control import ask
 from fallow_hookspecs import Finding, Node
 
@@ -34,6 +34,7 @@ def findings(
     yield "host", _processes_of_others(Path("/proc"))
     yield "host", _state_dir(config.state_dir)
     yield from (("host", finding) for finding in squeeze_doctor.findings(config.host_root))
+    yield "host", watch_doctor.finding(config.host_root)
     yield "host", _running(config.control_socket)
     for problem in config.problems:
         yield "config", Finding(subject="cluster file", ok=False, detail=str(problem), advice="mend the file")

@@ -83,7 +83,7 @@ class NodeProcess(ABC):
         self.refusals.note(config.problems, time.time())
         self.files: reloading.Files | None = None
         self._load_plugin = load_plugin
-        self._stopping = self._woken = self._woken_by_kernel = False
+        self._stopping = self._woken = self._woken_by_kernel = self._wants_look = False
 
     @property
     @abstractmethod
@@ -153,13 +153,17 @@ class NodeProcess(ABC):
         # However great the danger is, this takes no more than a part of the time; a mark is crossed but once.
         look_at = limit_at = self._rested_at(began)
         self._decided()
+        self._wants_look = False
         while not self._stopping:
-            self._serve(max(0.0, min(next_at - self.clock(), self.watch.pause, self.watch.lists_in)))
+            sooner_at = min(next_at, look_at) if self._wants_look else next_at
+            self._serve(max(0.0, min(sooner_at - self.clock(), self.watch.pause, self.watch.lists_in)))
             if self.watch.lists_again():
                 self._list_soon()
             due, now = self.watch.look(self.config, self.sample, self._groups()), self.clock()
             if due is Due.CROSSED or (due is Due.LOOK and now >= look_at):
                 self._list_soon()  # it may be a task that nobody knows yet
+                return
+            if self._wants_look and now >= look_at:
                 return
             if due is Due.LIMIT and now >= limit_at:
                 self._limit()

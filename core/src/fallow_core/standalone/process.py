@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from prometheus_client.core import Metric
@@ -19,6 +20,7 @@ from fallow_core.plugins import discovery
 from fallow_core.standalone import metrics, reloading, requests, squeeze_metrics
 from fallow_core.standalone.control import Peer
 from fallow_core.standalone.node_process import NodeProcess, this_host
+from fallow_core.standalone.row_writing import RowWriter
 
 __all__ = ["Standalone", "this_host"]
 
@@ -36,9 +38,11 @@ class Standalone(NodeProcess):
         config: Config,
         clock: Callable[[], float] = time.monotonic,
         load_plugin: PluginLoader = discovery.load,
+        row_file: Path | None = None,
     ) -> None:
         """Read what an earlier process left.
 
+        :param row_file: where to write this node's row for an agent.
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
         super().__init__(config, config.clusters, clock, load_plugin)
@@ -52,6 +56,7 @@ class Standalone(NodeProcess):
             clock=clock,
             wall_clock=time.time,
         )
+        self._rows = None if row_file is None else RowWriter(row_file)
 
     @property
     def clusters(self) -> Mapping[str, Cluster]:
@@ -71,6 +76,8 @@ class Standalone(NodeProcess):
         seen = Seen(tasks=self.agent.tasks, requested=requested, unsure=self._unsure(now))
         samples = {} if self._starts(now) else {name: self.sample}
         self.controller.tick(samples, {name: seen})
+        if self._rows is not None:
+            self._rows.step(self.controller, name, now, time.time())
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
         may_pay = self.controller.taking_back.may_pay(now)
         stopped = self.controller.stopped(name)

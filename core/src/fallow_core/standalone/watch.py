@@ -19,8 +19,10 @@ from fallow_core.node.wakes import Wakes
 CONTENDED_SECONDS = 5.0
 """For so long after pressure on CPUs the quick looks stay close to one another."""
 MOST_FOLDERS = 100
-LIST_AGAIN_SECONDS = 0.2
+LIST_AGAIN_SECONDS = 0.3
 """Directories may come and go without end: tasks are listed no more often for that."""
+LISTS = 2
+"""So often: a directory is made before a process is in it."""
 
 
 class Watch:
@@ -40,8 +42,16 @@ class Watch:
             self._tree = find("cpu", Files(), host_root=str(config.host_root))
         self._state = PaceState(last=Quick(at=clock()))
         self._contended_at = clock()
-        self._changed = False
+        self._lists_left = 0
         self._listed_at = clock()
+
+    @property
+    def missing(self) -> list[str]:
+        """What does not wake the loop here, and what quick looks do not see: that is noticed by the clock alone."""
+        missing = [f"{what} does not wake Fallow: {why}" for what, why in self.wakes.missing.items()]
+        if self.quick.missing:
+            missing.append(f"CPU besides batch is seen with full looks only: {self.quick.missing}")
+        return missing
 
     @property
     def others_milli(self) -> int | None:
@@ -67,15 +77,16 @@ class Watch:
     def lists_again(self) -> bool:
         """Whether directories came or went since tasks were listed, and it is time to list them again."""
         now = self._clock()
-        if not self._changed or now - self._listed_at < LIST_AGAIN_SECONDS:
+        if not self._lists_left or now - self._listed_at < LIST_AGAIN_SECONDS:
             return False
-        self._changed, self._listed_at = False, now
+        self._lists_left, self._listed_at = self._lists_left - 1, now
         return True
 
     @property
     def lists_in(self) -> float:
         """In how many seconds tasks are listed again because of what came or went."""
-        return max(self._listed_at + LIST_AGAIN_SECONDS - self._clock(), 0.0) if self._changed else pace.LONGEST_SECONDS
+        due_in = max(self._listed_at + LIST_AGAIN_SECONDS - self._clock(), 0.0)
+        return due_in if self._lists_left else pace.LONGEST_SECONDS
 
     def close(self) -> None:
         """End what waits, and close all files."""
@@ -102,7 +113,7 @@ class Watch:
 
     def _on_change(self) -> None:
         """In the thread of `wakes`."""
-        self._changed = True
+        self._lists_left = LISTS
         self._wake()
 
 
