@@ -1,4 +1,4 @@
-"""The parts of the reference that come from the code, as Markdown: commands, files, metrics."""
+"""The parts of the reference that come from the code, as Markdown: commands, files, metrics, clauses."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,6 +13,7 @@ from fallow_core.config.template import CORE_TEMPLATE, cluster_template
 from fallow_core.plugins import discovery
 from fallow_core.standalone import metrics, squeeze_metrics
 from fallow_core.standalone.process import Standalone
+from fallow_hookspecs.testing import CLAUSES
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -68,10 +69,16 @@ def _metrics_page() -> str:
     return "\n".join(["| metric | type | labels | what it says |", "| --- | --- | --- | --- |", *rows])
 
 
+def _clauses_page() -> str:
+    rows = [f"| `{clause.id}` | {clause.text} |" for clause in CLAUSES.values()]
+    return "\n".join(["| clause | what it says |", "| --- | --- |", *rows])
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "commands": _commands_page,
     "core_file": _core_file_page,
     "cluster_files": _cluster_files_page,
     "metrics": _metrics_page,
+    "clauses": _clauses_page,
 }
 """What a line `% generated: NAME` of a page stands for."""

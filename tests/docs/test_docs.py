@@ -14,6 +14,7 @@ import fallow_hookspecs
 from fallow_core.config.file_schemas import cluster_schema, core_schema
 from fallow_core.plugins import discovery
 from fallow_hookspecs import KillOrder, Veto, hooks
+from fallow_hookspecs.testing import CLAUSES
 
 DOCS = Path(__file__).parents[2] / "docs"
 BUILT = DOCS / "_build"
@@ -51,6 +52,11 @@ def test_all_four_hooks_are_found() -> None:
 @pytest.mark.parametrize("hook", HOOKS)
 def test_the_reference_has_every_hook(hook: str) -> None:
     assert f'id="fallow_hookspecs.hooks.{hook}"' in page("reference/hooks")
+
+
+def test_the_reference_has_every_clause() -> None:
+    text = words("reference/conformance").replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+    assert [clause.id for clause in CLAUSES.values() if clause.id not in text or clause.text not in text] == []
 
 
 @pytest.mark.parametrize("name", VALUES)
