@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 from tests.e2e.guest.conftest import Start, until
 
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
+from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.node.cgroups import memory
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.cgroups.knob import Knob
 
 MIB = 1 << 20
+CLUSTERS = frozenset({"yarn/e2e"})
 
 
 def holds(mebibytes: int) -> tuple[str, ...]:
@@ -40,6 +44,21 @@ def test_cold_memory_is_pushed_out_and_its_limit_is_as_before(
     memory.push_out(hierarchy, batch, 24 * MIB, lowered)
     assert memory.used_bytes(hierarchy, batch) < before - 12 * MIB
     assert hierarchy.read(batch, "memory.high") == "max"
+
+
+def test_a_limit_comes_into_force_only_above_what_is_used_and_goes_again(
+    hierarchy: Hierarchy, top: str, start: Start, tmp_path: Path
+) -> None:
+    batch = f"{top}/batch"
+    hierarchy.make(batch, "cpu.weight")
+    start(batch, *holds(48), says=True)
+    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    for mebibytes, found in ((16, "max"), (128, str(128 * MIB)), (16, str(128 * MIB))):
+        acting.apply(batch, Wanted(clusters=CLUSTERS, texts={Knob.MEMORY: memory.limit_text(mebibytes * MIB)}))
+        assert hierarchy.read(batch, "memory.max") == found
+    acting.release(batch)
+    assert (acting.kept, hierarchy.read(batch, "memory.max")) == ({}, "max")
+    assert events(hierarchy, batch)["oom_kill"] == 0
 
 
 def test_a_group_that_reaches_its_mark_is_held_there_and_wakes_who_waits_for_it(
