@@ -1,0 +1,44 @@
+"""Sets of CPUs on this kernel: chosen for groups that the framework made, and put back while tasks run in them."""
+
+import os
+from pathlib import Path
+
+from tests.e2e.guest.conftest import Start
+
+from fallow_core.agent.knob_changes import Wanted
+from fallow_core.agent.knobs import Knobs
+from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.node import topology
+from fallow_core.node.cgroups import cpuset
+from fallow_core.node.cgroups.files import Files
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+
+CLUSTERS = frozenset({"yarn/e2e"})
+
+
+def test_tasks_that_run_on_get_all_cpus_back(hierarchy: Hierarchy, top: str, start: Start, tmp_path: Path) -> None:
+    online = frozenset(cpu.number for cpu in topology.read_topology(Files()))
+    batch, task = f"{top}/batch", f"{top}/batch/task"
+    hierarchy.make(batch, "cpu.weight")
+    hierarchy.pass_on(batch)
+    hierarchy.make(task, "cpu.weight")
+    pid = start(task, "sleep", "600")
+    assert cpuset.available(hierarchy, batch) == online
+    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    for target in ({1}, {0, 1}, {0}):
+        acting.apply(batch, Wanted(clusters=CLUSTERS, cpus=frozenset(target)))
+        assert (acting.problems, os.sched_getaffinity(pid)) == ({}, target)
+    later = Knobs(hierarchy, KnobsFile(tmp_path))  # after a kill
+    later.release(batch)
+    assert (later.kept, later.problems, os.sched_getaffinity(pid)) == ({}, {}, online)
+
+
+def test_a_group_with_a_process_that_is_bound_is_seen(hierarchy: Hierarchy, top: str, start: Start) -> None:
+    online = frozenset(cpu.number for cpu in topology.read_topology(Files()))
+    bound = f"{top}/bound"
+    hierarchy.make(bound, "cpu.weight")
+    hierarchy.write(bound, "cpuset.cpus", "1")
+    assert cpuset.pinned(hierarchy, [], online) == frozenset()
+    start(bound, "sleep", "600")
+    assert cpuset.pinned(hierarchy, [], online) == {1}
+    assert cpuset.pinned(hierarchy, [bound], online) == frozenset()
