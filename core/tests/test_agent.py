@@ -9,7 +9,7 @@ from fallow_core import durable
 from fallow_core.agent.endings_file import FILE_NAME, EndingsFile
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import StrategyMode
-from fallow_hookspecs import Application, KillResult, Process, Resources, TaskState
+from fallow_hookspecs import Application, Gang, KillResult, Process, Resources, TaskState
 
 ROW = RowKey("n1", CLUSTER, "nm")
 
@@ -336,14 +336,22 @@ def test_the_harm_shown_is_that_used_for_the_choice(host: Host) -> None:
     host.applications = (Application(id="vip", name="v", user="u", queue="q", kind="x", priority=9),)
     host.add("important", application_id="vip", gib=8)
     host.add("unknown", gib=1, age=None)
-    host.add("on its way", age=100_000.0, application_id="old", state=TaskState.ENDING)
+    host.add(
+        "on its way",
+        age=100_000.0,
+        application_id="old",
+        state=TaskState.ENDING,
+        gang=Gang(id="g", minimum=2, members=3),
+    )
+    for name in ("left 1", "left 2"):
+        host.add(name, application_id="old", gang=Gang(id="g", minimum=2, members=3))
     host.tick()
     shown = host.agent.harms(host.now)
     host.fill(91)
     host.tick()
     (decided,) = host.agent.decided
     chosen = {c.task.key: c.harm for c in (*decided.choice.victims, *decided.choice.runners_up)}
-    assert set(chosen) == {key(name) for name in ("small", "big", "important", "unknown")}
+    assert set(chosen) == {key(name) for name in ("small", "big", "important", "unknown", "left 1", "left 2")}
     assert {name: shown[name] for name in chosen} == chosen
     assert key("on its way") in shown
 

@@ -40,7 +40,7 @@ class TaskRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """The gang of a task: fewer than `minimum` of its members are of no use."""
+    """The gang of a task: fewer than `minimum` of its members are of no use. Those that are ending are members too."""
 
     id: str
     minimum: int

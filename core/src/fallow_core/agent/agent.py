@@ -74,7 +74,8 @@ class Agent:
         """What ending each task would cost now; of those that nobody ends yet, what a choice would count."""
         past, freed = lives.past(self.endings, self._policy.ending, now), lives.being_freed(self.endings)
         living = [t for t in self.tasks if t.key not in freed and t.task.state is not TaskState.ENDING]
-        among_living = harms(living, self._policy.ending, past.endings_lately)
+        ending = [t for t in self.tasks if t not in living]
+        among_living = harms(living, self._policy.ending, past.endings_lately, ending)
         among_all = harms(self.tasks, self._policy.ending, past.endings_lately)
         return {t.key: among_all(t) for t in self.tasks} | {t.key: among_living(t) for t in living}
 
