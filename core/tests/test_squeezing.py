@@ -258,3 +258,18 @@ def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: 
     fallow.close()
     with pytest.raises(ControlError):
         ask(settings.control_socket, {"request": "status"})
+
+
+def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_pushed_out(
+    settings: Config, with_memory: FakeCgroups, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = TaskPlacement(task_id="c1", setting="the.setting")
+    monkeypatch.setattr(
+        Placed, "set_cgroup_parent", hookimpl(lambda self, parent: Placement(new_tasks_follow=False, tasks=(where,)))
+    )
+    fallow = standalone(settings, Host())
+    until(fallow, lambda: "memory_reclaim" in fallow.squeezing.unavailable(fallow.config))
+    why = fallow.squeezing.unavailable(fallow.config)["memory_reclaim"]
+    assert why.startswith("no group has batch alone; of 1 tasks the first: ")
+    until(fallow, lambda: "the.setting" in fallow.squeezing.unavailable(fallow.config)["memory_reclaim"])
+    fallow.close()

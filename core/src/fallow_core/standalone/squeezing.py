@@ -92,9 +92,8 @@ class Squeezing:
         found: dict[str, str] = {}
         if qos.memory_reclaim.mode is not StrategyMode.OFF:
             groups = {} if squeeze.reclaiming is None else squeeze.reclaiming.unavailable
-            found["memory_reclaim"] = self.lacking.get("memory") or "; ".join(
-                f"/{group}: {why}" for group, why in sorted(groups.items())
-            )
+            reasons = [f"/{group}: {why}" for group, why in sorted(groups.items())]
+            found["memory_reclaim"] = self.lacking.get("memory") or "; ".join(reasons) or _no_group(squeeze.memory)
         if qos.identity.mode is not StrategyMode.OFF:
             found["identity"] = _no_identity(squeeze)
         if qos.cpu_suppress.mode is not StrategyMode.OFF and qos.cpu_suppress.cpuset is not Placing.OFF:
@@ -123,6 +122,13 @@ class Squeezing:
             return self._stuck
         trees = [tree.knobs for tree in self.squeeze.trees]
         return self._stuck | {group: knobs.problems.get(group, "") for knobs in trees for group in knobs.kept}
+
+
+def _no_group(tree: Tree | None) -> str:
+    """Why no group in a tree has batch alone, though there are tasks."""
+    if tree is None or tree.groups or not tree.found.without:
+        return ""
+    return f"no group has batch alone; of {len(tree.found.without)} tasks the first: {min(tree.found.without.values())}"
 
 
 def _no_identity(squeeze: Squeeze) -> str:
