@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fallow_hookspecs import Node, Resources
-from fallow_hookspecs.testing import Framework
+from fallow_hookspecs.testing import Framework, UnableError
 from fallow_hookspecs.testing.calling import wait_until
 from fallow_hookspecs.testing.wire import Wire
 from fallow_yarn.entry import PLUGIN
@@ -27,6 +27,7 @@ from fallow_yarn.rm.size import MIB_BYTES, Size
 
 TASK: Final = Size(256, 1)
 VCORE_MILLI: Final = 1000
+DELAY_SECONDS: Final = 2.0
 DONE_STATES: Final = ("DONE", "COMPLETE")
 
 Submit = Callable[[int, int, int, str], Callable[[], Collection[str]]]
@@ -37,7 +38,8 @@ tells the ids of those whose command has begun."""
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
     """A YARN with one NodeManager of this size, in which nothing runs. Addresses are host:port; `master` is the size of
-    an application's master."""
+    an application's master. `delay`, where there is one, makes its scheduler take so long for each change of a size.
+    """
 
     client: str
     admin: str
@@ -49,6 +51,7 @@ class Running:
     size: Size
     master: Size
     submit: Submit
+    delay: Callable[[float], None] | None = None
 
 
 class YarnFramework(Framework):
@@ -137,8 +140,16 @@ class YarnFramework(Framework):
         for wire in self._wires:
             wire.slow(seconds)
 
+    def delay_changes(self) -> None:
+        """Have the scheduler take its time."""
+        if self._yarn.delay is None:
+            raise UnableError("its scheduler cannot be held back")
+        self._yarn.delay(DELAY_SECONDS)
+
     def mend(self) -> None:
         """Let all through, and the NodeManager go on."""
+        if self._yarn.delay is not None:
+            self._yarn.delay(0.0)
         for wire in self._wires:
             wire.mend()
         if self._stopped is not None:

@@ -2,6 +2,7 @@
 
 import getpass
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -37,6 +38,11 @@ def running(yarn: EmbeddedYarn) -> Running:
         application = yarn.submit(containers=containers, memory_mb=memory_mb, vcores=vcores, command=command)
         return lambda: application.running
 
+    def delay(seconds: float) -> None:
+        scheduler = yarn.rm.scheduler
+        assert scheduler is not None  # nobody stops it
+        scheduler.settings = replace(scheduler.settings, change_seconds=max(seconds, yarn.settings.change_seconds))
+
     node = yarn.nodes["nm1"]
     return Running(
         client=yarn.rm.client_address,
@@ -49,6 +55,7 @@ def running(yarn: EmbeddedYarn) -> Running:
         size=SIZE,
         master=MASTER_SIZE,
         submit=submit,
+        delay=delay,
     )
 
 
