@@ -108,19 +108,11 @@ class Wrappers:
         try:
             inside = function(arguments)
             next(inside)
-        except Veto as veto:
-            ids = arguments["order"].task_ids if "order" in arguments else ()
-            if not ids or not set(ids) & veto.spared.keys():
-                self._failed(name, f"vetoes {sorted(veto.spared)}, of which nothing was ordered")
-                return (yield)
-            raise Veto({i: f"{why} (wrapper {name})" for i, why in veto.spared.items() if i in ids}) from veto
-        except PluginError as refusal:
-            raise PluginError(f"{refusal} (wrapper {name})") from refusal
-        except StopIteration:
-            self._failed(name, "did not yield")
-            return (yield)
-        except Exception as error:
-            self._failed(name, f"{type(error).__name__}: {error}")
+        except Exception as error:  # StopIteration is one, if it does not yield
+            if stop := self._stop(name, error, arguments.get("order")):
+                raise stop from error
+            inside = None
+        if inside is None:
             return (yield)
         try:
             answer = yield
@@ -128,6 +120,17 @@ class Wrappers:
             self._tell(name, inside, error)
             raise
         return self._finished(name, inside, answer)
+
+    def _stop(self, name: str, error: Exception, order: KillOrder | None) -> PluginError | None:
+        """What ends the call instead of it, because a wrapper wants it so; `None` where the error is only noted."""
+        if order is None and isinstance(error, PluginError):
+            return PluginError(f"{error} (wrapper {name})")
+        if order is not None and isinstance(error, Veto):
+            spared = {i: f"{why} (wrapper {name})" for i, why in error.spared.items() if i in order.task_ids}
+            if spared:
+                return Veto(spared)
+        self._failed(name, "did not yield" if isinstance(error, StopIteration) else f"{type(error).__name__}: {error}")
+        return None
 
     def _finished(self, name: str, inside: _Around, answer: Any) -> Any:
         """The answer as the wrapper has it; that of the plugin where it has none of its kind."""
