@@ -82,6 +82,8 @@ def push_out(hierarchy: Hierarchy, group: str, amount: int, lowered: Knob | None
         used = used_bytes(hierarchy, group)
         name = file_of(lowered, hierarchy.version)
         before = hierarchy.read(group, name)
+        if before != "max" and not before.isdigit():
+            raise CgroupError(f"{hierarchy.path(group, name)}: expected bytes or max, found {before[:80]!r}")
         try:
             hierarchy.write(group, name, limit_text(used - amount))
         finally:
