@@ -150,6 +150,7 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     assert "Memory of batch (memoryReclaim enforce)" in text
     assert "% of the node's memory is used, the mark is 85 %: pushes out" in " ".join(text.split())
     assert "of /nm/fallow.n1" in text
+    assert "below 95 % of memory in use nothing ends for it at this moment" in text
     pushed_out = [
         sample.value
         for family in squeeze_metrics.families("n1", fallow.squeezing)

@@ -49,6 +49,8 @@ def _memory(squeeze: Answer) -> list[str]:
     lines = [f"Memory of batch (memoryReclaim {squeeze['memory_reclaim']})"]
     for step in squeeze["steps"]:
         lines += paragraph(f"{seconds(step['ago_seconds'])} ago: {_step(step)}", "  ")
+    if (below := squeeze["waits_below_percent"]) is not None:
+        lines += [f"  below {below} % of memory in use nothing ends for it at this moment: this may still bring it"]
     return lines
 
 

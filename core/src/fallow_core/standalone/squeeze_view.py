@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fallow_core.agent.reclaiming import Step
     from fallow_core.agent.squeeze import Squeeze
     from fallow_core.config.settings import Config
+    from fallow_core.model.qos_policy import QosPolicy
     from fallow_core.node.cgroups.hierarchy import Hierarchy
     from fallow_core.standalone.squeezing import Squeezing
 
@@ -33,7 +34,16 @@ def shown(squeezing: Squeezing, config: Config, now: float) -> View:
         "unavailable": squeezing.unavailable(config),
     }
     if squeeze is None:
-        return {**found, "groups": [], "terms": {}, "why": "", "without": {}, "cpuset": None, "steps": []}
+        return {
+            **found,
+            "groups": [],
+            "terms": {},
+            "why": "",
+            "without": {},
+            "cpuset": None,
+            "waits_below_percent": None,
+            "steps": [],
+        }
     limits, without = squeeze.limits, squeeze.cpu.found.without
     steps = [] if squeeze.reclaiming is None else list(squeeze.reclaiming.steps)[-SHOWN_STEPS:]
     return {
@@ -43,8 +53,16 @@ def shown(squeezing: Squeezing, config: Config, now: float) -> View:
         "why": limits.why if limits is not None else "",
         "without": {"/".join(key): why for key, why in sorted(without.items())},
         "cpuset": _cpuset(squeeze),
+        "waits_below_percent": _waits_below(squeeze, modes, now),
         "steps": [_step(step, now) for step in reversed(steps)],
     }
+
+
+def _waits_below(squeeze: Squeeze, policy: QosPolicy, now: float) -> int | None:
+    """Below which use of memory nothing ends at this moment, since pushing out may still bring what is lacking."""
+    memory, reclaim = squeeze.squeezes().memory, policy.memory_reclaim
+    waits = memory.begun_at is not None and memory.may_still_bring(reclaim.window_seconds, now)
+    return reclaim.critical_percent if waits else None
 
 
 def in_force_milli(hierarchy: Hierarchy, group: str) -> int | None:
