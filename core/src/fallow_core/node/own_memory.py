@@ -5,7 +5,7 @@ import gc
 
 
 def give_back() -> None:
-    """Give back to the kernel what was needed for the start alone. It takes some ten milliseconds."""
+    """Give back to the kernel what is not in use any more. It takes some ten milliseconds."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, others may not
     if trim is not None:

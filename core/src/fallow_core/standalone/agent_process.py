@@ -36,6 +36,8 @@ LIST_SECONDS, LIST_BEFORE_SECONDS = 2.0, 0.5
 """How often tasks are listed; where looks are rarer, a list is due a little before the next one, which starts it."""
 STARTED_SECONDS = 5.0
 """After so much time all that a start needs was read."""
+GIVE_BACK_SECONDS = 120.0
+"""How often memory is given back from then on: answers of a framework may be large."""
 
 
 def of_agents(config: Config) -> Config:
@@ -75,7 +77,7 @@ class AgentProcess(NodeProcess):
             RowFile(row_file or config.state_dir / FILE_NAME, self.node.name),
         )
         self.policy_error = ""
-        self._gave_back = False
+        self._gives_back_at = clock() + STARTED_SECONDS
         self._changed_at = clock()
         self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
 
@@ -116,8 +118,8 @@ class AgentProcess(NodeProcess):
             self.followed.row_file.spend()
 
     def _squeeze(self) -> None:
-        if not self._gave_back and not self.builds.building and self.clock() - self.started_at >= STARTED_SECONDS:
-            self._gave_back = True
+        if self.clock() >= self._gives_back_at:
+            self._gives_back_at = self.clock() + GIVE_BACK_SECONDS
             own_memory.give_back()
         # It looks at no more than an agent has too.
         self.squeezing.step(cast("Standalone", self), self._lists(), not self.builds.building)
