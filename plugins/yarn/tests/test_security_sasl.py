@@ -44,6 +44,10 @@ class FakeLogin:
     """Begins with a token that names the service it is for."""
 
     identity = "me"
+    refusals = 0
+
+    def refused(self) -> None:
+        self.refusals += 1
 
     def begin(self, service: str, _mechanism: str, _deadline: Deadline) -> tuple[Context, bytes]:
         return Context(), b"token for " + service.encode()

@@ -2,13 +2,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from plugins.yarn.tests.yarn_fakes import spec
+from plugins.yarn.tests.yarn_fakes import Clock, spec
 from pydantic import ValidationError
 
 from fallow_yarn.access import access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.hadoop_conf import HadoopConfError
-from fallow_yarn.security.login import Identity, explained, service_at
+from fallow_yarn.security.login import RENEW_SECONDS, Identity, Login, explained, service_at
 
 KEYTAB = {"keytab": "/etc/fallow.keytab"}
 
@@ -75,10 +75,22 @@ def test_the_host_of_a_principal_is_the_name_of_the_server(host: str, expected: 
     assert service_at("rm/fixed@R", host) == "rm/fixed@R"
 
 
-def test_tickets_of_different_keytabs_are_kept_apart() -> None:
-    caches = {(Identity(keytab=path).store() or {})["ccache"] for path in ("/a", "/b")}
-    assert len(caches) == 2
-    assert Identity().store() is None
+def test_tickets_of_a_keytab_have_a_cache_of_their_own_and_others_stay_where_they_are() -> None:
+    assert Identity(keytab="/a").store(7) == {"client_keytab": "FILE:/a", "ccache": "MEMORY:fallow-7"}
+    assert Identity(ticket_cache="KCM:").store(7) == {"ccache": "KCM:"}
+    assert Identity().store(7) is None
+
+
+def test_a_ticket_that_is_refused_is_replaced_and_not_at_each_try() -> None:
+    clock = Clock()
+    login = Login(Identity(keytab="/a"), clock)
+    numbers = [login._cache_number]
+    for seconds in (0.0, 1.0, RENEW_SECONDS):
+        clock.now += seconds
+        login.refused()
+        numbers.append(login._cache_number)
+    first, second, third, fourth = numbers
+    assert (second == third, len({first, second, fourth})) == (True, 3)
 
 
 @pytest.mark.parametrize(

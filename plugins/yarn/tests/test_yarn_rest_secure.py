@@ -24,8 +24,14 @@ def soon() -> Deadline:
     return Deadline.after(10)
 
 
-def proof(endpoint: Endpoint, _deadline: Deadline) -> str:
-    return f"Negotiate for-{endpoint.host}"
+class Proof:
+    refusals = 0
+
+    def header(self, endpoint: Endpoint, _deadline: Deadline) -> str:
+        return f"Negotiate for-{endpoint.host}"
+
+    def refused(self) -> None:
+        self.refusals += 1
 
 
 def answering(answer: bytes, seen: list[str]) -> Script:
@@ -47,7 +53,7 @@ def test_who_asks_is_proven_once_and_known_by_a_cookie_afterwards(serve: Serve) 
     endpoint = serve(answering(FOUND % COOKIE, seen), answering(FOUND % b"", seen), answering(FOUND % b"", seen))
     cookies: dict[str, str] = {}
     for _ in range(2):
-        Web(endpoint, "me", proof=proof, cookies=cookies).json("/ws", soon())
+        Web(endpoint, "me", proof=Proof(), cookies=cookies).json("/ws", soon())
     assert seen == ["Authorization: Negotiate for-127.0.0.1", 'Cookie: hadoop.auth="u=me&t=kerberos-dt&s=x"']
     Web(endpoint, "me").json("/ws", soon())
     assert seen[-1] == "GET /ws?user.name=me HTTP/1.1"
@@ -57,16 +63,17 @@ def test_a_cookie_that_is_no_longer_taken_is_followed_by_a_new_proof(serve: Serv
     seen: list[str] = []
     endpoint = serve(answering(REFUSED, seen), answering(FOUND % COOKIE, seen))
     cookies = {endpoint.authority: "hadoop.auth=old"}
-    Web(endpoint, "me", proof=proof, cookies=cookies).json("/ws", soon())
+    Web(endpoint, "me", proof=Proof(), cookies=cookies).json("/ws", soon())
     assert seen == ["Cookie: hadoop.auth=old", "Authorization: Negotiate for-127.0.0.1"]
     assert cookies == {endpoint.authority: 'hadoop.auth="u=me&t=kerberos-dt&s=x"'}
 
 
 def test_a_proof_that_is_not_taken_is_refused_once(serve: Serve) -> None:
     seen: list[str] = []
+    proof = Proof()
     with pytest.raises(AuthenticationRefusedError, match="HTTP 401"):
         Web(serve(answering(REFUSED, seen)), "me", proof=proof).json("/ws", soon())
-    assert len(seen) == 1
+    assert (len(seen), proof.refusals) == (1, 1)
 
 
 def test_without_a_proof_a_refusal_names_the_setting(serve: Serve) -> None:

@@ -21,11 +21,12 @@ from fallow_yarn.rm.status import HA_PROTOCOL
 
 BY_USER = b"\x0a\x02\x08\x00"  # reqInfo { reqSource: REQUEST_BY_USER }
 ADDRESSES = {
-    "client": "address",
-    "admin": "admin.address",
-    "scheduler": "scheduler.address",
-    "tracker": "resource-tracker.address",
-    "web": "webapp.address",
+    "address": "client",
+    "admin.address": "admin",
+    "scheduler.address": "scheduler",
+    "resource-tracker.address": "tracker",
+    "webapp.address": "web",
+    "webapp.https.address": "web",
 }
 
 
@@ -36,6 +37,7 @@ class Pair(Cluster):
         super().__init__(jars, folder, setup)
         self.rms = {"rm1": self.rm, "rm2": ResourceManager(self.folder / "rm2", processes.free_ports(5))}
         self.daemons = {**self.rms, **self.nms}
+        self.access = Access.simple(getpass.getuser())
 
     def start(self) -> None:
         """Start every daemon at once; return when rm1 is active and has every NodeManager. A failure stops them all."""
@@ -51,7 +53,7 @@ class Pair(Cluster):
         }
         for name, rm in self.rms.items():
             everywhere[f"{config.RM}.hostname.{name}"] = "127.0.0.1"
-            everywhere |= {f"{config.RM}.{key}.{name}": getattr(rm, kind) for kind, key in ADDRESSES.items()}
+            everywhere |= {f"{config.RM}.{key}.{name}": getattr(rm, kind) for key, kind in ADDRESSES.items()}
         store = f"file://{self.folder}/store"
         own = {
             rm: {f"{config.RM}.ha.id": name, f"{config.RM}.fs.state-store.uri": store} for name, rm in self.rms.items()
@@ -72,11 +74,11 @@ class Pair(Cluster):
 
     def make_active(self, rm: ResourceManager, seconds: float = 60) -> None:
         """Make one active, as soon as it answers."""
-        rest.wait_for(lambda: _transition(rm, "transitionToActive"), seconds, "a ResourceManager to become active")
+        rest.wait_for(lambda: self._transition(rm, "transitionToActive"), seconds, "a ResourceManager to become active")
 
     def make_standby(self, rm: ResourceManager) -> None:
         """Make one stand by, as soon as it answers."""
-        rest.wait_for(lambda: _transition(rm, "transitionToStandby"), 60, "a ResourceManager to stand by")
+        rest.wait_for(lambda: self._transition(rm, "transitionToStandby"), 60, "a ResourceManager to stand by")
 
     @contextmanager
     def failed_over(self) -> Iterator[None]:
@@ -111,12 +113,10 @@ class Pair(Cluster):
         self.rm = next(rm for rm in self.rms.values() if rm is not self.rm)
         self.make_active(self.rm)
 
-
-def _transition(rm: ResourceManager, method: str) -> bool:
-    _ = rm.pid  # or an error that shows the end of its log
-    endpoint = server(Server.ADMIN, rm.admin, "the test")
-    connection = Access.simple(getpass.getuser()).connection(endpoint, HA_PROTOCOL)
-    with closing(connection), suppress(YarnError):
-        connection.call(method, BY_USER, Deadline.after(30))
-        return True
-    return False
+    def _transition(self, rm: ResourceManager, method: str) -> bool:
+        _ = rm.pid  # or an error that shows the end of its log
+        connection = self.access.connection(server(Server.ADMIN, rm.admin, "the test"), HA_PROTOCOL)
+        with closing(connection), suppress(YarnError):
+            connection.call(method, BY_USER, Deadline.after(30))
+            return True
+        return False

@@ -125,9 +125,11 @@ class Realm:
         own = {"KRB5_CONFIG": str(self.config), "KRB5_KDC_PROFILE": str(self.folder / "kdc" / "kdc.conf")}
         return {**inherited, "PATH": os.environ["PATH"] + SBIN, **own, **more}
 
-    def keytab(self, principal: str, life: str = "10h", file: str = "") -> Path:
-        """A new principal, or new keys for one, and the keytab with them. `life`: of its tickets at most."""
-        keytab = self.folder / (file or principal.replace("/", "-") + ".keytab")
+    def keytab(self, principal: str, life: str = "10h", *, anew: bool = False) -> Path:
+        """The keytab of a principal, which is made if there is none; `anew`: with new keys. `life`: of its tickets."""
+        keytab = self.folder / f"{principal.replace('/', '-')}.keytab"
+        if keytab.exists() and not anew:
+            return keytab
         keytab.unlink(missing_ok=True)
         lines = f'addprinc -randkey -maxlife "{life}" {principal}\nktadd -k {keytab} {principal}\n'
         self._run("kadmin.local", "-r", NAME, text=lines)

@@ -3,22 +3,23 @@
 import secrets
 import ssl
 import subprocess
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.e2e.yarn import rest
 from tests.e2e.yarn.cluster import Cluster
 from tests.e2e.yarn.config import RM, Setup, write_xml
+from tests.e2e.yarn.daemons import ResourceManager
 from tests.e2e.yarn.jars import Jars
 from tests.e2e.yarn_kerberos.realm import NAME, Realm
 
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rest import Web
+from fallow_yarn.rm.place import Server, server
 from fallow_yarn.security.login import Identity, Login
-from fallow_yarn.security.negotiate import header
+from fallow_yarn.security.negotiate import Negotiate
 
 ADMIN = "operator"
 SERVICES = ("rm/localhost", "nm/localhost", "HTTP/localhost")
@@ -33,30 +34,19 @@ class SecureCluster(Cluster):
         super().__init__(jars, folder, setup)
         self.keytabs = {service: realm.keytab(service) for service in SERVICES}
         self.admin_keytab = realm.keytab(ADMIN)
+        self.authority = self.folder / "authority.pem"
+        self.login = Login(Identity(principal=ADMIN, keytab=str(self.admin_keytab)))
         for daemon in self.daemons.values():
             daemon.options = (f"-Djava.security.krb5.conf={realm.config}",)
-        login = Login(Identity(principal=ADMIN, keytab=str(self.admin_keytab)))
-        address, _, port = self.rm.web.partition(":")
-        endpoint = Endpoint(host=address, port=int(port), setting="the test", purpose="its web port", hadoop_key="")
-        self.authority = self.folder / "authority.pem"
-        self._login, self._endpoint = login, endpoint
 
-    def start(self) -> None:
-        """Start every daemon; return when the scheduler has every NodeManager. A failure stops them all."""
-        secret = self.folder / "secret"
+    def configure(self, everywhere: Mapping[str, str], managers: Mapping[ResourceManager, Mapping[str, str]]) -> None:
+        """Write the files of all daemons, with Kerberos and TLS."""
         self.folder.mkdir(parents=True)
+        secret = self.folder / "secret"
         secret.write_text(secrets.token_hex(32))
-        everywhere = {**self.rm.properties(), **self._security(secret), **self._tls()}
-        self.configure(everywhere, {self.rm: {}})
+        super().configure({**self._tls(), **self._security(secret), **everywhere}, managers)
         for daemon in self.daemons.values():
             write_xml(daemon.home / "conf" / "ssl-server.xml", self._keystore())
-        try:
-            for name in self.daemons:
-                self.launch(name)
-            self.wait_ready()
-        except BaseException:
-            self.stop()
-            raise
 
     def wait_ready(self, seconds: float = 120) -> None:
         """Return when the scheduler has every NodeManager that was not killed."""
@@ -83,7 +73,7 @@ class SecureCluster(Cluster):
 
     def _web(self) -> Web:
         tls = ssl.create_default_context(cafile=str(self.authority))
-        return Web(self._endpoint, ADMIN, tls=tls, proof=partial(header, self._login))
+        return Web(server(Server.WEB, self.rm.web, "the test"), ADMIN, tls=tls, proof=Negotiate(self.login))
 
     def _keystore(self) -> dict[str, str]:
         """A certificate for localhost that is its own authority; made with the first call."""
@@ -97,9 +87,8 @@ class SecureCluster(Cluster):
         return {f"{prefix}location": str(store), f"{prefix}password": PASSWORD, f"{prefix}keypassword": PASSWORD}
 
     def _tls(self) -> dict[str, str]:
-        addresses = {f"{RM}.webapp.https.address": self.rm.web}
-        for nm in self.nms.values():
-            addresses["yarn.nodemanager.webapp.https.address"] = nm.web
+        (nm,) = self.nms.values()
+        addresses = {f"{RM}.webapp.https.address": self.rm.web, "yarn.nodemanager.webapp.https.address": nm.web}
         return {"yarn.http.policy": "HTTPS_ONLY", **addresses}
 
     def _security(self, secret: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
+from tests.e2e.yarn.rest import wait_for
 from tests.e2e.yarn_kerberos.realm import NAME, Realm
 from tests.e2e.yarn_kerberos.secure import ADMIN, SecureCluster
 from tests.e2e.yarn_kerberos.spec import spec_of
@@ -73,7 +74,7 @@ def test_a_principal_without_admin_rights_is_told_from_one_that_is_not_let_in(ma
 def test_a_keytab_with_old_keys_is_told(manager: Manager, realm: Realm, tmp_path: Path) -> None:
     old = tmp_path / "old.keytab"
     old.write_bytes(realm.keytab("rekeyed").read_bytes())
-    realm.keytab("rekeyed")
+    realm.keytab("rekeyed", anew=True)
     with pytest.raises(CredentialsError, match=r"old\.keytab: .*key in the keytab is not that of the KDC"):
         manager(principal="rekeyed", keytab=str(old)).check_rights(soon())
 
@@ -120,6 +121,21 @@ def test_a_silent_kdc_takes_no_more_than_the_time_that_is_given(manager: Manager
             with pytest.raises(DeadlineError, match="the KDC does not answer in the time given"):
                 call(soon(0.3))
     waiting.nodes(soon())
+
+
+def test_tickets_for_old_keys_of_the_services_are_replaced_by_the_call_after(
+    manager: Manager, realm: Realm, secured: SecureCluster
+) -> None:
+    known = manager()
+    known.check_rights(soon())
+    known.close()
+    for service in ("rm/localhost", "HTTP/localhost"):
+        realm.keytab(service, anew=True)
+    with pytest.raises(AuthenticationRefusedError, match="GSS initiate failed"):
+        known.check_rights(soon())
+    known.check_rights(soon())
+    assert known.facts(soon()).identity.active
+    wait_for(lambda: bool(secured.nodes()), 10, "the pages, which ask for tickets of the new keys too")
 
 
 def test_another_service_than_the_expected_one_is_refused_before_a_ticket_is_shown(manager: Manager) -> None:

@@ -2,7 +2,6 @@
 
 import ssl
 from dataclasses import dataclass, field
-from functools import partial
 
 from fallow_yarn.config import KerberosSpec, YarnSpec
 from fallow_yarn.hadoop_conf import HadoopConfError, Properties, read_folder
@@ -10,7 +9,7 @@ from fallow_yarn.ipc.connection import Authenticate, Connection, simple
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rest import Proof, Web
 from fallow_yarn.security.login import Identity, Login
-from fallow_yarn.security.negotiate import header
+from fallow_yarn.security.negotiate import Negotiate
 from fallow_yarn.security.sasl import Protection, kerberos
 
 PRINCIPAL_KEY = "yarn.resourcemanager.principal"
@@ -66,7 +65,7 @@ def access(spec: YarnSpec) -> Access:
     return Access(
         user=given.principal or str(login.identity),
         authenticate=kerberos(login, service, _protections(given, hadoop)),
-        proof=partial(header, login),
+        proof=Negotiate(login),
         tls=tls,
         secure_nodes=secure,
         login=login,

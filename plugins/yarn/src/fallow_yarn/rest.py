@@ -5,8 +5,8 @@ import io
 import json
 import socket
 import ssl
-from collections.abc import Callable, MutableMapping
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from urllib.parse import quote
 
 import msgspec
@@ -34,8 +34,15 @@ T = TypeVar("T")
 MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
 TLS_PORT: Final = "this is a TLS port (set spec.tls to speak TLS)"
 
-Proof = Callable[[Endpoint, Deadline], str]
-"""Makes the value of the header `Authorization` for one request to a server."""
+
+class Proof(Protocol):
+    """What shows a server who asks."""
+
+    def header(self, endpoint: Endpoint, deadline: Deadline) -> str:
+        """The value of the header `Authorization` for one request."""
+
+    def refused(self) -> None:
+        """A server did not take it."""
 
 
 class Web:
@@ -97,6 +104,8 @@ class Web:
             self._cookies.pop(self.endpoint.authority, None)
             response, body = self._exchange(path, deadline)
         if response.status != http.client.OK:
+            if self._proof is not None and response.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+                self._proof.refused()
             raise self._refusal(path, response, body)
         cookie = "" if self._proof is None else _signed_cookie(response)
         if cookie:
@@ -129,7 +138,7 @@ class Web:
         elif cookie:
             who = [f"Cookie: {cookie}"]
         else:
-            who = [f"Authorization: {self._proof(self.endpoint, deadline)}"]
+            who = [f"Authorization: {self._proof.header(self.endpoint, deadline)}"]
         lines = (
             f"GET {path}{query} HTTP/1.1",
             f"Host: {self.endpoint.authority}",

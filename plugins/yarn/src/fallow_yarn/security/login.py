@@ -1,9 +1,11 @@
 """Who we are by Kerberos: tickets from a keytab, which are renewed by themselves, or from a ticket cache."""
 
+import itertools
 import os
 import re
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +14,7 @@ from fallow_yarn.errors import CredentialsError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.security.aside import Aside
 
+RENEW_SECONDS: Final = 60.0
 HOST_PLACEHOLDER: Final = "_HOST"
 KERBEROS: Final = "1.2.840.113554.1.2.2"
 SPNEGO: Final = "1.3.6.1.5.5.2"
@@ -37,6 +40,7 @@ ADVICE: Final = (
     ("password incorrect", f"the key in the keytab is not that of the KDC: {KEYTAB}"),
     ("client not found", "the KDC does not know the principal: correct spec.kerberos.principal"),
 )
+_NUMBERS: Final = itertools.count()
 _GENERAL: Final = re.compile(r"Major \(\d+\): .*?, Minor \(\d+\): ")
 SERVER_ADVICE: Final = (
     "the KDC does not know that service: correct spec.kerberos.resourceManagerPrincipal, or for web pages the host name"
@@ -58,20 +62,32 @@ class Identity:
         source = self.keytab or self.ticket_cache or "the default ticket cache"
         return f"{self.principal} of {source}" if self.principal else f"the principal of {source}"
 
-    def store(self) -> dict[str, str] | None:
-        """Where the library finds them. Tickets got by a keytab are kept in memory, one cache for each identity."""
+    def store(self, number: int) -> dict[str, str] | None:
+        """Where the library finds them. Tickets got by a keytab are kept in memory, in a cache with this number."""
         if self.keytab is not None:
-            cache = f"MEMORY:fallow-{os.getpid()}-{abs(hash((self.principal, self.keytab)))}"
-            return {"client_keytab": f"FILE:{self.keytab}", "ccache": cache}
+            return {"client_keytab": f"FILE:{self.keytab}", "ccache": f"MEMORY:fallow-{number}"}
         return None if self.ticket_cache is None else {"ccache": self.ticket_cache}
 
 
 class Login:
     """One identity. All that may ask the KDC happens aside, so that a silent one delays nobody beyond a deadline."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, clock: Callable[[], float] = time.monotonic) -> None:
         self.identity = identity
+        self._clock = clock
         self._aside = Aside()
+        self._cache_number = next(_NUMBERS)
+        self._renew_at = 0.0
+
+    def refused(self) -> None:
+        """A server did not take a ticket: get new ones next time, since its keys may be new; once a minute at most.
+
+        Those of a ticket cache are not ours.
+        """
+        now = self._clock()
+        if now >= self._renew_at:
+            self._cache_number = next(_NUMBERS)
+            self._renew_at = now + RENEW_SECONDS
 
     def begin(self, service: str, mechanism: str, deadline: Deadline) -> tuple[Any, bytes]:
         """A security context for a service (`rm/host`, with or without a realm), and its first token.
@@ -113,7 +129,7 @@ class Login:
         name = None
         if identity.principal is not None:
             name = gssapi.Name(identity.principal, gssapi.NameType.kerberos_principal)
-        return gssapi.Credentials(name=name, usage="initiate", store=identity.store())
+        return gssapi.Credentials(name=name, usage="initiate", store=identity.store(self._cache_number))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

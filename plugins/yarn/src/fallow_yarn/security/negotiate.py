@@ -1,13 +1,24 @@
 """The header by which a web page learns who asks (SPNEGO, RFC 4559)."""
 
 import base64
+from dataclasses import dataclass
 
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.security.login import SPNEGO, Login, service_at
 
 
-def header(login: Login, endpoint: Endpoint, deadline: Deadline) -> str:
-    """The value of `Authorization` for one request. A web server's principal is HTTP/ and the name of its host."""
-    _, token = login.begin(service_at("HTTP/_HOST", endpoint.host), SPNEGO, deadline)
-    return f"Negotiate {base64.b64encode(token).decode()}"
+@dataclass(frozen=True, slots=True)
+class Negotiate:
+    """Proves one identity to web servers. A web server's principal is HTTP/ and the name of its host."""
+
+    login: Login
+
+    def header(self, endpoint: Endpoint, deadline: Deadline) -> str:
+        """The value of `Authorization` for one request."""
+        _, token = self.login.begin(service_at("HTTP/_HOST", endpoint.host), SPNEGO, deadline)
+        return f"Negotiate {base64.b64encode(token).decode()}"
+
+    def refused(self) -> None:
+        """A server did not take the proof."""
+        self.login.refused()

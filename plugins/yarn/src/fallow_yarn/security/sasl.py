@@ -139,6 +139,7 @@ class _Handshake:
             return wire.read_sasl(answer.body)
         if answer.succeeded:
             raise ProtocolError(f"it answered the handshake with a reply to call {answer.call_id}")
+        self._login.refused()
         raise _refused(self._channel.endpoint, answer, str(self._login.identity))
 
 
