@@ -207,6 +207,6 @@ def _standing(manager: ResourceManager, deadline: Deadline) -> Standing:
 def _active_since(manager: ResourceManager, deadline: Deadline) -> int:
     """When it became active, in milliseconds; 0 if it does not tell."""
     try:
-        return manager.facts(deadline).identity.started_on or 0
+        return manager.identity(deadline).started_on or 0
     except YarnError:
         return 0

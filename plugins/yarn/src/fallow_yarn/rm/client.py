@@ -114,12 +114,16 @@ class ResourceManager:
         self._history.settle(nodes, sizes, moment)
         return Reading(nodes=readings, metrics=metrics)
 
+    def identity(self, deadline: Deadline) -> Identity:
+        """Who answers: one small page."""
+        return read_identity(self._web, deadline)
+
     def facts(self, deadline: Deadline) -> Facts:
         """Who answers: one small page. The scheduler's settings are read once for each start of it.
 
         If they leave the calculator open they are read again when the cluster has grown.
         """
-        identity = read_identity(self._web, deadline)
+        identity = self.identity(deadline)
         if identity.started_on is None:
             return Facts(identity=identity, setup=None)
         kept = self._setup
