@@ -10,7 +10,6 @@
 Any other exception from a hook marks that one call as failed: core counts it, backs off and goes on.
 """
 
-
 from collections.abc import Mapping
 
 

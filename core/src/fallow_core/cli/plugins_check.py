@@ -18,7 +18,6 @@ from typing import Any
 
 import click
 
-from fallow_core.config.load import load_cluster
 from fallow_core.errors import PluginLoadError
 from fallow_core.node.addresses import host_addresses
 from fallow_core.plugins import discovery
@@ -90,6 +89,8 @@ def _live(name: str, file: Path) -> dict[str, Any]:
 
     :raises ConfigError: the file is wrong.
     """
+    from fallow_core.config.load import load_cluster  # brings in pydantic, which `fallow plugins list` need not load
+
     cluster, spec = load_cluster(file, discovery.load)
     if cluster.plugin.source.name != name:
         raise click.BadParameter(f"{file} is for the plugin {cluster.plugin.source.name!r}", param_hint="--config")
