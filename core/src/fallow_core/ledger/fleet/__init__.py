@@ -1,4 +1,4 @@
-"""The ledger of all nodes at once, in NumPy integer arrays: the same integers as `node_ledger` and `due_rows` give.
+"""The ledger of all nodes at once, in NumPy arrays of whole numbers: the same as `node_ledger` and `due_rows` give.
 
 The plain functions are the reference, and explain a number on demand; this package is for who has thousands of nodes.
 `columns` says how rows are laid out, `writing` brings the inputs of a node there, `block` computes some thousand nodes,

@@ -37,7 +37,7 @@ class History:
             self._push_deep(self._deep, new.take(self._far), tick, horizon)
         full = self._near.push(new, tick)
         self._near.count[self._far] = 0
-        self._make_room(np.setdiff1d(full, self._far, assume_unique=True), new, tick, horizon)
+        self._make_room(full, new, tick, horizon)
         self._bring_back()
 
     def _make_room(self, full: Ints, new: Ints, tick: int, horizon: float) -> None:
