@@ -200,6 +200,25 @@ def test_a_user_without_admin_rights_is_told_by_the_page(tmp_path: Path) -> None
         assert [str(standing.status) for standing in manager.states(soon())] == ["STANDBY", "ACTIVE"]
 
 
+def test_doctor_shows_what_each_says_of_itself_also_while_none_is_active(pair: EmbeddedYarn) -> None:
+    with closing(instance_of(spec_of(pair))) as instance:
+
+        def shown() -> dict[str, tuple[bool | None, str]]:
+            found = instance.diagnose((HERE,), 10.0)
+            return {finding.subject: (finding.ok, finding.detail.rpartition(": ")[2]) for finding in found}
+
+        found = shown()
+        assert (found["ResourceManager rm1"], found["ResourceManager rm2"]) == ((True, "active"), (True, "standby"))
+        pair.rms["rm2"].become_active()
+        assert [shown()[f"ResourceManager {name}"][0] for name in pair.rms] == [None, None], "one does not know yet"
+        for rm in pair.rms.values():
+            rm.become_standby()
+        found = shown()
+        assert (found["ResourceManager"][0], found["ResourceManager rm1"]) == (False, (True, "standby"))
+        pair.rms["rm2"].stop()
+        assert shown()["ResourceManager rm2"][0] is False
+
+
 def test_what_may_have_been_done_by_the_first_is_said_of_an_error_of_the_second(
     pair: EmbeddedYarn, manager: ActiveManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:

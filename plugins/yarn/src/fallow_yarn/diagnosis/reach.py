@@ -57,7 +57,10 @@ _ADVICE: Final[tuple[tuple[type[YarnError], str], ...]] = (
             " spec.kerberos sets up, or asks for another principal than that"
         ),
     ),
-    (StandbyError, "name the active ResourceManager in spec.resourceManager, or make this one active"),
+    (
+        StandbyError,
+        "make one active: yarn rmadmin -transitionToActive; spec.resourceManagers has to name all there are",
+    ),
     (CredentialsError, "mend spec.kerberos, the keytab or the ticket: kinit and klist show what there is"),
     (AccessDeniedError, "set spec.user to a user that the cluster's access lists admit"),
 )
