@@ -57,10 +57,7 @@ _ADVICE: Final[tuple[tuple[type[YarnError], str], ...]] = (
             " spec.kerberos sets up, or asks for another principal than that"
         ),
     ),
-    (
-        StandbyError,
-        "make one active: yarn rmadmin -transitionToActive; spec.resourceManagers has to name all there are",
-    ),
+    (StandbyError, "name the active ResourceManager, or all in spec.resourceManagers; make one active if none is"),
     (CredentialsError, "mend spec.kerberos, the keytab or the ticket: kinit and klist show what there is"),
     (AccessDeniedError, "set spec.user to a user that the cluster's access lists admit"),
 )
