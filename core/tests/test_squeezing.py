@@ -142,7 +142,7 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     until(fallow, lambda: "nm/fallow.n1" in with_memory.groups)
     capacity = fallow.sample.memory.capacity if fallow.sample.memory is not None else 0
     with_memory.add("nm/fallow.n1", inactive_anon=capacity // 2)
-    until(fallow, lambda: fallow.agent._policy.memory_evict.mark_percent == 95)  # before there is any pressure
+    until(fallow, lambda: fallow.agent.squeezes.memory.possible)  # before there is any pressure
     host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
     until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
     assert not fallow.agent.endings.active

@@ -22,7 +22,7 @@ from fallow_core.qos import endings as lives
 from fallow_core.qos.ending import Ending, Endings, Phase
 from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.plan import PlanState, Squeezes, plan, squeezing_first
 from fallow_core.qos.victims import Choice
 from fallow_hookspecs import Application, Node, Process, Resources, TaskState
 
@@ -44,7 +44,8 @@ class Agent:
 
     `ended` counts the tasks that Fallow ended and that are seen gone, by cluster and strategy. `lost` says why the
     endings of an earlier process could not be read, `file_error` why the present ones cannot be written. `begun` counts
-    the tasks that were chosen to end, by strategy.
+    the tasks that were chosen to end, by strategy. `squeezes` is what is done before anything ends, as whoever squeezes
+    batch says.
     """
 
     def __init__(self, node: Node, policy: QosPolicy, file: EndingsFile, now: float) -> None:
@@ -56,6 +57,7 @@ class Agent:
         self.file_error = ""
         self.ended: Counter[tuple[str, str]] = Counter()
         self.begun: Counter[str] = Counter()
+        self.squeezes = Squeezes()
         self._policy = policy
         self._file = file
         self._saved = self.endings
@@ -133,7 +135,8 @@ class Agent:
         )
         ending = self._policy.ending
         before = self._state
-        self._state, choices = plan(view, self._policy, before, lives.past(self.endings, ending, now))
+        policy = squeezing_first(self._policy, self.squeezes, now)
+        self._state, choices = plan(view, policy, before, lives.past(self.endings, ending, now))
         for choice in choices:
             if choice.need.strategy == "memory_evict" and not choice.victims:
                 # Nobody could end: that is no reason to wait until somebody can.

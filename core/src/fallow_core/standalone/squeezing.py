@@ -13,7 +13,6 @@ from fallow_core.node.cgroups import cpu, cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import squeezing_first
 from fallow_core.standalone import squeeze_view
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Squeezing:
         clusters = [name for name in controller.names if controller.switch(name).state is not SwitchState.RESTORED]
         self.squeeze.policy = fallow.config.qos
         self.squeeze.act(view, agent.members(), fallow.sampler.batch, instances, clusters)
-        agent.set_policy(squeezing_first(fallow.config.qos, self.squeeze.squeezes(), now))
+        agent.squeezes = self.squeeze.squeezes()
 
     def leave(self, config: Config) -> None:
         """An orderly stop: limits stay, or are lifted, as configured."""
