@@ -82,14 +82,14 @@ def decided(state: PaceState) -> PaceState:
 
 def after(state: PaceState, quick: Quick, marks: Marks) -> tuple[PaceState, float, Due]:
     """The state after a quick look, in how many seconds the next one is due, and what is due at once."""
-    state = replace(
+    now = replace(
         state,
         last=quick,
         rise=_rise(state, quick),
         memory_then=quick.memory_used if state.memory_then is None else state.memory_then,
         others_then=quick.others_milli if state.others_then is None else state.others_then,
     )
-    return state, _pause(state, marks), _due(state, marks)
+    return now, _pause(now, marks), _due(state.last, now, marks)
 
 
 def full_interval(interval_seconds: float, calm_seconds: float) -> float:
@@ -119,12 +119,14 @@ def _pause(state: PaceState, marks: Marks) -> float:
     return max(pause, SHORTEST_SECONDS)
 
 
-def _due(state: PaceState, marks: Marks) -> Due:
+def _due(before: Quick, state: PaceState, marks: Marks) -> Due:
     used, then, mark = state.last.memory_used, state.memory_then, marks.memory_mark
     if used is not None and then is not None:
         if mark is not None and then < mark <= used:
             return Due.CROSSED
-        if moved(used, then, marks.memory_capacity, "memory"):
+        # It may have been below in between, unseen by a full look.
+        again = mark is not None and before.memory_used is not None and before.memory_used < mark <= used
+        if again or moved(used, then, marks.memory_capacity, "memory"):
             return Due.LOOK
     others, then = state.last.others_milli, state.others_then
     if marks.cpu_is_quick and others is not None and then is not None:
