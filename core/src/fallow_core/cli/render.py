@@ -79,7 +79,7 @@ def _cluster(cluster: Answer) -> list[str]:
     report = "no report yet" if age is None else f"{cluster['detail'] or 'reported'}; report {seconds(age)} old"
     lines = [*paragraph(title), *paragraph(report, "  ")]
     failing = [f"{call} failed: {reason}" for call, reason in cluster["failing"].items()]
-    failing += [f"wrapper {name} failed: {reason}" for name, reason in cluster.get("wrappers", {}).items()]
+    failing += [f"wrapper {name} failed: {reason}" for name, reason in cluster["wrappers"].items()]
     lanes = [f"{lane} {_lane(cluster[lane])}" for lane in ("reads", "acts") if cluster[lane]["state"] != "ok"]
     lines += _marked([*failing, *lanes, *_incapable(cluster["capabilities"])], "  ")
     if not cluster["rows"]:

@@ -12,12 +12,12 @@ from fallow_core.errors import ControlError
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_core.standalone import task_view
+from fallow_core.standalone.health_view import health
 from fallow_hookspecs import RESOURCE_NAMES
 
 if TYPE_CHECKING:
     from fallow_core.controller.cluster import Cluster
     from fallow_core.ledger.entries import ResourceLedger
-    from fallow_core.plugins.lanes import LaneHealth
     from fallow_core.standalone.agent_process import AgentProcess
     from fallow_core.standalone.control import Peer
 
@@ -131,29 +131,16 @@ def _resource(ledger: ResourceLedger) -> View:
 
 
 def _cluster(fallow: AgentProcess, cluster: Cluster, now: float) -> View:
-    health, listed = cluster.instance.health(), cluster.lists.get(fallow.node.name)
+    listed = cluster.lists.get(fallow.node.name)
     return {
         "cluster": cluster.name,
         "switch": asdict(fallow.followed.switch(cluster.name)),
-        "plugin": asdict(cluster.instance.source),
+        **health(cluster, now),
         "detail": "" if listed is None else f"{len(listed.tasks)} tasks listed",
         "report_age_seconds": None if listed is None else now - listed.measured_at,
-        "failing": dict(cluster.failing),
-        "reads": _lane(health.reads, now),
-        "acts": _lane(health.acts, now),
         "capabilities": None,
         "pending": None,
         "rows": [],
-    }
-
-
-def _lane(health: LaneHealth, now: float) -> View:
-    return {
-        "state": health.state,
-        "reason": health.reason,
-        "failures": health.failures,
-        "failing_for_seconds": None if health.failing_since is None else now - health.failing_since,
-        "next_try_in_seconds": None if health.next_try_at is None else max(0.0, health.next_try_at - now),
     }
 
 

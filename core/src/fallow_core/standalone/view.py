@@ -8,7 +8,7 @@ from fallow_core.controller.controller import Controller
 from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger
 from fallow_core.ledger.rows import Row
 from fallow_core.model.policy import SwitchState
-from fallow_core.plugins.lanes import LaneHealth
+from fallow_core.standalone.health_view import health
 from fallow_hookspecs import RESOURCE_NAMES, Resources
 
 View = dict[str, Any]
@@ -113,30 +113,15 @@ def _resource(ledger: ResourceLedger) -> View:
 
 
 def _cluster(controller: Controller, cluster: Cluster, now: float) -> View:
-    health = cluster.instance.health()
     return {
         "cluster": cluster.name,
         "switch": asdict(controller.switch(cluster.name)),
-        "plugin": asdict(cluster.instance.source),
+        **health(cluster, now),
         "detail": cluster.detail,
         "report_age_seconds": None if cluster.reported_at is None else now - cluster.reported_at,
-        "failing": dict(cluster.failing),
-        "wrappers": dict(health.wrappers),
-        "reads": _lane(health.reads, now),
-        "acts": _lane(health.acts, now),
         "capabilities": asdict(cluster.capabilities) if cluster.capabilities is not None else None,
         "pending": asdict(cluster.pending) if cluster.pending is not None else None,
         "rows": [_row(controller, row, now) for _, row in sorted(cluster.rows.items())],
-    }
-
-
-def _lane(health: LaneHealth, now: float) -> View:
-    return {
-        "state": health.state,
-        "reason": health.reason,
-        "failures": health.failures,
-        "failing_for_seconds": None if health.failing_since is None else now - health.failing_since,
-        "next_try_in_seconds": None if health.next_try_at is None else max(0.0, health.next_try_at - now),
     }
 
 
