@@ -43,6 +43,7 @@ def check_growth(world: "World", due: Sequence[Due], before: Mapping[RowKey, Row
         for name in RESOURCE_NAMES:
             newest = row.newest(name)
             assert newest is not None
+            assert d.size.amount(name) >= row.floor.amount(name), f"{d.key} gets less {name} than its floor"
             # In a take-back what is not meant has to fit: it goes up to what is believed, and no belief with it.
             kept = row.belief(name) if d.take_back or "take-back" in d.why else newest
             if d.size.amount(name) <= max(kept, _least(row, name)):
@@ -90,6 +91,7 @@ def _check_exposure(world: "World", due: Sequence[Due], before: Mapping[RowKey, 
         "a size below the floor was raised to it": sum(
             max(min(d.size.amount(name), _least(before[d.key], name)) - most[d.key], 0) for d in due
         ),
+        "sizes at the floor were told apart": sum(_apart(row, name) for row in world.shown().values()),
         "batch capacity fell after the sample": 0 if usage is None else world.used.amount(name) - usage.used,
         "something grew beside a size not yet read back": sum(
             most[key] - (before[key].belief(name) if key in before else 0) for key in world.named

@@ -30,6 +30,7 @@ class History:
         self.world = World(layout, policy)
         self._holds: Holds = {}
         self._taking_back, self._takes, self._starts = taking_back, TakeBacks(), 1
+        self._fitted: set[RowKey] = set()
         self._most_allocated = dict.fromkeys(self.world.clusters, 0)
 
     def live(self, steps: Iterable[Step]) -> None:
@@ -54,7 +55,7 @@ class History:
     def _tick(self) -> None:
         world = self.world
         if world.killed:
-            self._holds, self._takes, world.killed = {}, TakeBacks(), False
+            self._holds, self._takes, self._fitted, world.killed = {}, TakeBacks(), set(), False
             self._starts += 1
         world.expire()
         inputs = world.inputs()
@@ -88,6 +89,10 @@ class History:
             for key, row in rows.items()
         }
         self._takes, decisions = step(self._takes, ledger.memory, situations, policy, world.now)
+        for entry in ledger.memory.rows:
+            assert not decisions[entry.key].start or entry.key in self._fitted, f"{entry.key} was adopted"
+            if entry.allocated <= max(entry.target, entry.floor):
+                self._fitted.add(entry.key)
         return with_take_backs(due, rows.values(), {"memory": decisions}, world.now)
 
     def _check_endings(self, policy: TakeBackPolicy) -> None:

@@ -36,7 +36,7 @@ def test_ten_thousand_histories_lend_nothing_twice(histories: Counts, part: int)
 
 
 @pytest.mark.timeout(300)
-def test_what_is_taken_back_stays_within_the_blast_radius_and_lends_nothing_twice(histories: Counts) -> None:
+def test_what_is_taken_back_stays_within_the_blast_radius(histories: Counts) -> None:
     for seed in range(100):
         layout, steps = drawn(seed, full=True)
         history = History(layout, HURRIED, TAKING_BACK)

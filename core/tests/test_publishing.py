@@ -110,14 +110,17 @@ def test_a_fall_that_nobody_needs_is_not_due() -> None:
     assert Publisher().due(0, size(100), idle, other) == []
 
 
-def test_a_fall_of_one_unit_is_due_while_another_account_waits() -> None:
-    idle, full = row(A, size(47), allocated=40), row(B, size(40), allocated=40)
+def test_a_fall_of_half_a_drain_step_is_due_while_another_account_waits() -> None:
+    idle, full = row(A, size(49), allocated=40), row(B, size(40), allocated=40)
     publisher = Publisher()
-    assert [publisher.due(now, size(92), idle, full) for now in (0, 299)] == [[], []], "it waits when its growth held"
-    falls, grows = publisher.due(300, size(92), idle, full)
+    assert [publisher.due(now, size(92), idle, full) for now in (0, 359)] == [[], []], "it waits when its growth held"
+    (falls,) = publisher.due(360, size(92), idle, full)
     assert (falls.key, falls.size, falls.urgent) == (A, size(46), False)
     assert "another account waits for it" in falls.why
-    assert (grows.key, grows.size) == (B, size(45))
+    nearly = row(A, size(47), allocated=40)
+    publisher = Publisher()
+    found = [publisher.due(now, size(92), nearly, full) for now in (0, 360)]
+    assert [[due.key for due in each] for each in found] == [[], [B]], "one unit is less than half a step"
 
 
 def test_nobody_waits_for_a_growth_that_would_not_be_due() -> None:
@@ -126,7 +129,7 @@ def test_nobody_waits_for_a_growth_that_would_not_be_due() -> None:
     assert [publisher.due(now, size(102), idle, full) for now in (0, 60, 300)] == [[], [], []]
 
 
-def test_an_account_that_drains_does_so_by_any_unit() -> None:
+def test_an_account_that_drains_does_so_by_a_step() -> None:
     (due,) = Publisher().due(0, size(100), row(A, size(94), allocated=94), row(B, size(6), allocated=6))
     assert (due.key, due.size, due.why) == (
         A,
@@ -135,11 +138,24 @@ def test_an_account_that_drains_does_so_by_any_unit() -> None:
     )
 
 
-def test_a_fall_goes_a_little_further_than_it_must_where_that_is_not_in_use() -> None:
-    assert Publisher().sizes(0, 1_000, row(A, size(1_001))) == [991]
+def test_a_fall_goes_further_than_it_must_where_that_is_not_in_use() -> None:
+    assert Publisher().sizes(0, 1_000, row(A, size(1_001))) == [971]
     assert Publisher().sizes(0, 1_000, row(A, size(1_001), allocated=995)) == [995]
     assert Publisher().sizes(0, 1_000, row(A, size(1_001), floor=998)) == [998]
     assert Publisher().sizes(0, 10_000, row(A, size(10_005), allocated=9_999, unit=10)) == [10_000]
+
+
+def test_no_more_rows_fall_at_once_than_suffice_those_first_that_leave_the_most() -> None:
+    large, small = row(A, size(700), allocated=60), row(B, size(301), allocated=30)
+    (due,) = Publisher().due(0, size(1_000), large, small)
+    assert (due.key, due.size) == (A, size(500))
+    assert [d.key for d in Publisher().due(0, size(600), large, small)] == [A, B]
+
+
+def test_what_falls_already_is_waited_for() -> None:
+    falling = answered(sent(row(A, size(700), allocated=60), size(600), 0), 0, size(600), 1)
+    assert Publisher().due(2, size(901), falling, row(B, size(301), allocated=30)) == []
+    assert Publisher().due(2, size(900), falling, row(B, size(301), allocated=30)) != []
 
 
 def test_a_size_with_a_part_of_a_unit_does_not_keep_the_others_waiting() -> None:
@@ -161,13 +177,14 @@ def test_where_capacity_is_shared_a_fall_is_due_beyond_the_band_as_others_have_p
 
 def test_growth_waits_until_it_has_held_for_a_minute() -> None:
     publisher = Publisher()
-    assert [publisher.sizes(now, 20, row(A, size(10))) for now in (0, 30, 59, 60)] == [[], [], [], [20]]
+    assert [publisher.sizes(now, 20, row(A, size(10), allocated=10)) for now in (0, 30, 59, 60)] == [[], [], [], [20]]
 
 
 def test_growth_goes_to_the_smallest_size_of_the_last_minute() -> None:
     publisher = Publisher()
     wanted = {0: 20, 30: 15, 60: 20, 90: 20, 91: 20}
-    assert [publisher.sizes(now, batch, row(A, size(10))) for now, batch in wanted.items()] == [
+    full = row(A, size(10), allocated=10)
+    assert [publisher.sizes(now, batch, full) for now, batch in wanted.items()] == [
         [],
         [],
         [15],
@@ -184,9 +201,10 @@ def test_after_a_fall_within_the_band_the_rise_may_wait() -> None:
 
 def test_one_resource_falls_at_once_while_the_growth_of_the_other_waits_at_its_size_in_force() -> None:
     publisher = Publisher()
-    before = row(A, Resources(4, 8))
+    before = row(A, Resources(4, 8), allocated=4)
     assert [d.size for d in publisher.due(10, Resources(8, 4), before)] == [Resources(4, 4)]
-    assert [d.size for d in publisher.due(70, Resources(8, 4), row(A, Resources(4, 4)))] == [Resources(8, 4)]
+    after = row(A, Resources(4, 4), allocated=4)
+    assert [d.size for d in publisher.due(370, Resources(8, 4), after)] == [Resources(8, 4)]
 
 
 def test_zero_to_zero_is_no_change_and_zero_to_something_is_exactly_one() -> None:
@@ -198,11 +216,18 @@ def test_zero_to_zero_is_no_change_and_zero_to_something_is_exactly_one() -> Non
 
 
 def test_a_little_growth_has_to_hold_for_longer() -> None:
+    publisher, full = Publisher(), row(A, size(100), allocated=100)
+    assert [publisher.sizes(now, 120, full) for now in (0, 60, 359, 360)] == [[], [], [], [120]]
+    full = row(B, size(100), allocated=100)
+    assert [publisher.sizes(now, 121, full) for now in (400, 459, 460)] == [[], [], [121]]
+    half = [row(key, size(2_000), unit=1_000, allocated=1_900) for key in (A, B)]
     publisher = Publisher()
-    assert [publisher.sizes(now, 120, row(A, size(100))) for now in (0, 60, 299, 300)] == [[], [], [], [120]]
-    assert [publisher.sizes(now, 121, row(B, size(100))) for now in (400, 459, 460)] == [[], [], [121]]
-    one_unit = row(A, size(2_000), unit=1_000)
-    assert [Publisher().sizes(now, 3_000, one_unit) for now in (0,)] == [[]]
+    assert [publisher.sizes(now, 6_000, *half) for now in (0, 60, 360)] == [[], [], [3_000, 3_000]], "one unit"
+
+
+def test_growth_that_nobody_asks_for_has_to_hold_for_longer() -> None:
+    publisher, idle = Publisher(), row(A, size(100), allocated=10)
+    assert [publisher.sizes(now, 400, idle) for now in (0, 60, 359, 360)] == [[], [], [], [400]]
 
 
 def test_an_account_far_below_its_fair_share_does_not_wait_that_long_for_a_little() -> None:
@@ -213,9 +238,10 @@ def test_an_account_far_below_its_fair_share_does_not_wait_that_long_for_a_littl
 
 def test_growth_waits_for_as_long_after_the_last_growth() -> None:
     publisher = Publisher()
-    assert publisher.sizes(0, 400, row(A, size(100))) == []
-    assert publisher.sizes(60, 400, row(A, size(100))) == [400]
-    assert [publisher.sizes(now, 900, row(A, size(400))) for now in (65, 120, 124, 125)] == [[], [], [], [900]]
+    assert publisher.sizes(0, 400, row(A, size(100), allocated=100)) == []
+    assert publisher.sizes(60, 400, row(A, size(100), allocated=100)) == [400]
+    full = row(A, size(400), allocated=400)
+    assert [publisher.sizes(now, 900, full) for now in (65, 120, 124, 125)] == [[], [], [], [900]]
 
 
 def test_a_hold_knows_the_smallest_target_since_a_time_and_nothing_before_it() -> None:
@@ -251,7 +277,7 @@ def test_what_arrived_is_not_sent_again_while_an_older_size_may_still_be_carried
 
 def test_a_daemon_that_registers_its_own_size_is_corrected_at_once() -> None:
     publisher = Publisher()
-    before = row(A, size(20))
+    before = row(A, size(20), allocated=18)
     assert [publisher.due(now, size(20), before) for now in (0, 60)] == [[], []]
     assert publisher.sizes(61, 20, changed(before, 61, 1)) == [20]
     in_flight = answered(sent(before, size(15), 58), 58, size(15), 59)

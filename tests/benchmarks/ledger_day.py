@@ -11,6 +11,7 @@ each rule of the ledger switched off in turn.
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -82,6 +83,11 @@ def main() -> None:
         for cluster, hour, share in found[1].starved():
             print(f"    {cluster}, hour {hour}: {100 * share:.0f} % of its fair share")
     print(summary("all", everything), f"in {time.monotonic() - began:.0f} s")
+    causes: Counter[str] = sum((tally.causes for _, tally in everything), Counter())
+    hours = sum(day.hours * day.nodes * len(day.kinds) for day, _ in everything)
+    print("\nsizes an hour, node and account, by cause:")
+    for cause, number in causes.most_common():
+        print(f"{number / hours:7.2f}  {cause}")
 
 
 if __name__ == "__main__":

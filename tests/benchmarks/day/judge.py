@@ -5,7 +5,7 @@ and the others go on (progressive filling of dominant shares: each account is st
 of which nobody has more, by weight, of its own).
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -61,6 +61,7 @@ class Tally:
     possible: float = 0.0
     usable: float = 0.0
     sizes_sent: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    causes: Counter[str] = field(default_factory=Counter)
     take_backs: int = 0
     ended: int = 0
     grown_beyond: int = 0

@@ -1,16 +1,19 @@
 """Each rule of the ledger, switched off: what the day is like without it shows what it is for."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 from tests.benchmarks.day import fallow
 from tests.benchmarks.day.world import Day
 
 from fallow_core.ledger import accounts, node_ledger, publishing, take_back, together
+from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
+from fallow_core.ledger.publishing import DueResource
+from fallow_core.ledger.rows import RowKey
 from fallow_core.ledger.sharing import Claim, Share, shares
-from fallow_core.model.policy import PublishingPolicy
 
 Change = Callable[[Day], tuple[Day, Sequence[tuple[object, str, object]]]]
 
@@ -48,8 +51,12 @@ def _unspread(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Shar
     ]
 
 
-def _nobody_waits(entry: object, ledger: object, held: int, waits: bool, policy: PublishingPolicy) -> object:
-    return DECIDE(entry, ledger, held, False, policy)  # type: ignore[arg-type]
+def _nobody_waits(entry: RowEntry, ledger: ResourceLedger, held: int, waits: bool, *rest: Any) -> DueResource:
+    return DECIDE(entry, ledger, held, False, *rest)
+
+
+def _all_too_large(ledger: ResourceLedger) -> Collection[RowKey]:
+    return [row.key for row in ledger.rows if ledger.overcommitted and row.size < row.newest]
 
 
 def _any_unit(newest: int, wanted: int, band_percent: int) -> bool:
@@ -74,11 +81,13 @@ RULES: Mapping[str, Change] = {
     "little growth held longer": _patched((publishing, "SLOW", 1)),
     "growth out of what others may not believe": _patched((node_ledger, "grown", _grown_regardless)),
     "sizes in flight": _patched((fallow, "shown_to_ledger", lambda row: replace(row, in_flight=()))),
-    "a unit when another waits": _patched((publishing, "_decide", _nobody_waits)),
+    "falls when another waits": _patched((publishing, "_decide", _nobody_waits)),
+    "such a fall is half a step": _patched((publishing, "STEP_PERCENT", 0)),
+    "no more rows fall than suffice": _patched((publishing, "_too_large", _all_too_large)),
     "the drain towards fair": _patched((accounts, "shares", _undrained)),
     "the band": _patched((publishing, "beyond_band", _any_unit)),
     "falls only when needed": _patched((publishing, "_capped", _falls_anyway)),
-    "falls a little further": _patched((publishing, "_further", _no_further)),
+    "falls further than it must": _patched((publishing, "_further", _no_further)),
     "the cut to what can be used": _patched((together, "ROUNDS", 0)),
     "cut more than once": _patched((together, "ROUNDS", 1)),
     "spreading what nobody asks for": _patched((accounts, "shares", _unspread)),

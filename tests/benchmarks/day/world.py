@@ -225,6 +225,7 @@ class World:
         line.call = Call(due, self.now, fate.ends_at, fate.answered)
         for d in due:
             self.tally.sizes_sent[d.key.cluster] += 1
+            self.tally.causes[_cause(d, before[d.key])] += 1
             self._check_growth(d, before[d.key])
             if fate.taken_at is not None:
                 notice = float(min(d.take_back.values())) if d.take_back else self.day.far
@@ -292,3 +293,14 @@ def _less_masters(batch: Resources, frameworks: Sequence[Framework], node: int) 
         max(batch.cpu_milli - sum(m.cpu_milli for m in masters), 0),
         max(batch.memory_bytes - sum(m.memory_bytes for m in masters), 0),
     )
+
+
+def _cause(due: Due, before: Row) -> str:
+    """Why a size was sent, of each resource that was due, and whether that one falls or grows."""
+    found = []
+    for reason in due.why.split("; "):
+        name = next((n for n in RESOURCE_NAMES if reason.startswith(n)), None)
+        newest = before.newest(name) if name is not None else None
+        direction = "" if name is None or newest is None else "falls: " if due.size.amount(name) < newest else "grows: "
+        found.append(direction + reason.removeprefix(f"{name}: ").partition(":")[0])
+    return " + ".join(sorted(set(found)))

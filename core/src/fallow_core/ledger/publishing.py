@@ -3,17 +3,18 @@
 A size falls when somebody needs what it leaves, and grows when that has held for a while:
 
 - growth goes to the smallest target of the last `growth_hold_seconds`, and not sooner after the last growth; growth
-  that is not much (twice the band, or a unit) has to hold `SLOW` times as long, unless its account is far below
-  its fair share: it is what noise brings back;
+  that is not much (twice the band, a unit, or a drain step), and growth above the fair share, has to hold `SLOW` times
+  as long, unless its account is far below its fair share: it is what noise brings back, or nobody asks for it;
 - another account waits while what held for so long would be due, and what others believe is in its way, or while
   accounts drain for it;
 - a row is due when it differs from the newest size sent (or, with nothing in flight, from the one in force) by more
-  than the band; by any unit when it shrinks while schedulers may promise more than there is or another account waits,
-  or below its floor; in any case when the newest size did not arrive, or when an offer is about to run out;
+  than the band; by half a drain step when another account waits; by anything below its floor; in any case when the
+  newest size did not arrive, or when an offer is about to run out;
+- while schedulers may promise more than there is, and what was sent does not put that right when it arrives, rows are
+  due that shrink by anything: those that leave the most, and no more of them than suffice. That is urgent; they fall
+  further than they must, as far as that is not allocated, or the next fluctuation of the load would be due again;
 - a shrink that nobody needs is not due: it frees what is not allocated, and what nobody would get. Where capacity is
-  shared it is, as others have promised that since;
-- what is due while schedulers may promise more than there is, is urgent. It falls a little further than it must, as
-  far as that is not allocated, or the next fluctuation of the load would be due again.
+  shared it is, as others have promised that since.
 """
 
 from collections import deque
@@ -26,12 +27,14 @@ from fallow_core.ledger.sharing import beyond_band
 from fallow_core.model.policy import PublishingPolicy
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
-SLOW = 5
-"""Growth that is not much has to hold so many times as long."""
+SLOW = 6
+"""Growth that is not much, or above the fair share, has to hold so many times as long."""
 BEHIND_PERCENT = 60
 """An account with less of its fair share is too far behind to wait that long."""
-FURTHER_PERCENT = 20
+FURTHER_PERCENT = 60
 """By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
+STEP_PERCENT = 50
+"""What another account waits for falls by at least this share of a drain step."""
 RENEW_SHARE = 0.8
 """An offer that runs out is renewed when this share of its time has passed."""
 
@@ -122,7 +125,29 @@ def _decided(ledger: ResourceLedger, holds: Holds, policy: PublishingPolicy, now
         for entry, much in zip(ledger.rows, held, strict=True)
     )
     waits = waits or any(account.drains_for_others for account in ledger.accounts)
-    return [_decide(entry, ledger, much, waits, policy) for entry, much in zip(ledger.rows, held, strict=True)]
+    too_large = _too_large(ledger)
+    return [
+        _decide(entry, ledger, much, waits, too_large, policy) for entry, much in zip(ledger.rows, held, strict=True)
+    ]
+
+
+def _too_large(ledger: ResourceLedger) -> Collection[RowKey]:
+    """The rows that have to fall at once, so that schedulers may promise no more than there is when all that was sent
+    has arrived: those that leave the most first, and no more of them than suffice.
+    """
+    falling = [row for row in ledger.rows if row.size < row.newest] if ledger.overcommitted else []
+    if ledger.shared:
+        return {row.key for row in falling}
+    over = ledger.exposure - sum(max(row.belief - max(row.newest, row.allocated), 0) for row in ledger.rows)
+    leaves = {
+        row.key: max(row.newest, row.allocated) - max(_further(row, ledger, row.size), row.allocated) for row in falling
+    }
+    chosen = []
+    for key in sorted(leaves, key=lambda key: (-leaves[key], key)):
+        if over > 0:
+            chosen.append(key)
+        over -= leaves[key]
+    return chosen
 
 
 def _held(holds: Holds, entry: RowEntry, ledger: ResourceLedger, now: float, policy: PublishingPolicy) -> int:
@@ -130,16 +155,14 @@ def _held(holds: Holds, entry: RowEntry, ledger: ResourceLedger, now: float, pol
     hold = holds.setdefault((entry.key, ledger.resource), GrowthHold(since=now, newest=entry.newest))
     hold.push(now, entry.newest, entry.wanted, policy.growth_hold_seconds)
     least = hold.least(now, policy.growth_hold_seconds)
-    little = least - entry.newest <= entry.unit or not beyond_band(entry.newest, least, 2 * policy.band_percent)
-    if little and not _is_behind(entry, ledger):
+    account, own = _account(entry, ledger)
+    little = least - entry.newest <= max(entry.unit, ledger.drain_step) or not beyond_band(
+        entry.newest, least, 2 * policy.band_percent
+    )
+    behind = own * 100 < account.fair * BEHIND_PERCENT
+    if not behind and (little or own >= account.fair):
         least = hold.least(now, SLOW * policy.growth_hold_seconds)
     return max(entry.newest, least)
-
-
-def _is_behind(entry: RowEntry, ledger: ResourceLedger) -> bool:
-    """Whether its account is far below its fair share."""
-    account, own = _account(entry, ledger)
-    return own * 100 < account.fair * BEHIND_PERCENT
 
 
 def _account(entry: RowEntry, ledger: ResourceLedger) -> tuple[AccountEntry, int]:
@@ -148,15 +171,23 @@ def _account(entry: RowEntry, ledger: ResourceLedger) -> tuple[AccountEntry, int
     return account, sum(row.newest for row in ledger.rows if row.key.cluster == account.cluster)
 
 
-def _decide(entry: RowEntry, ledger: ResourceLedger, held: int, waits: bool, policy: PublishingPolicy) -> DueResource:
+def _decide(
+    entry: RowEntry,
+    ledger: ResourceLedger,
+    held: int,
+    waits: bool,
+    too_large: Collection[RowKey],
+    policy: PublishingPolicy,
+) -> DueResource:
     wanted = entry.size if entry.size < entry.newest else max(min(entry.size, held), entry.floor)
     shrinks = wanted < entry.newest
     if wanted == entry.newest:
         return DueResource(wanted=entry.newest)
-    if shrinks and ledger.overcommitted:
+    if shrinks and entry.key in too_large:
         further = _further(entry, ledger, wanted)
         return DueResource(wanted=further, why="schedulers may promise more than there is", urgent=True)
-    if shrinks and waits:
+    least = max(entry.unit, ledger.drain_step * STEP_PERCENT // 100)
+    if shrinks and waits and entry.newest - wanted >= least:
         return DueResource(wanted=wanted, why="another account waits for it")
     if entry.newest < entry.floor:
         return DueResource(wanted=wanted, why="it is below the floor")

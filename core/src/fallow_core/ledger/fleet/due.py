@@ -10,7 +10,7 @@ from fallow_core.ledger.fleet.columns import RowColumns
 from fallow_core.ledger.fleet.holds import Holds
 from fallow_core.ledger.fleet.sizes import Sizes
 from fallow_core.ledger.fleet.terms import AccountTable
-from fallow_core.ledger.publishing import BEHIND_PERCENT, FURTHER_PERCENT, RENEW_SHARE
+from fallow_core.ledger.publishing import BEHIND_PERCENT, FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
 from fallow_core.model.policy import PublishingPolicy
 
 WHY = (
@@ -62,13 +62,14 @@ def _decided(
     newest, size = rows.newest, found.size
     band = newest * policy.band_percent
     asked = (found.wanted > newest) & ((found.wanted - newest) * 100 > band) | (rows.floor > newest)
-    held = holds.held(asked, found.unit, newest * 100 < found.fair * BEHIND_PERCENT, policy, now)
+    little = np.where(newest >= found.fair, np.inf, np.maximum(found.unit, found.drain_step))
+    held = holds.held(asked, little, newest * 100 < found.fair * BEHIND_PERCENT, policy, now)
     waits = ((size < held) & ((held - newest) * 100 > band)).any(0) | found.drains
     wanted = np.where(size < newest, size, np.maximum(np.minimum(size, held), rows.floor))
     shrinks = wanted < newest
     further = _further(rows, found, wanted)
     urgent = _too_large(rows, found, shrinks, further)
-    waited_for = shrinks & waits
+    waited_for = shrinks & waits & (newest - wanted >= np.maximum(found.unit, found.drain_step * STEP_PERCENT // 100))
     below = (newest < rows.floor) & (wanted != newest)
     needed: Bools = ~shrinks | found.shared | (rows.allocated > wanted) | (found.most < newest) | (found.limit < newest)
     beyond = (np.abs(wanted - newest) * 100 > band) & needed
