@@ -21,7 +21,8 @@ from fallow_core.standalone.control import ask
 
 CPU, ACCOUNTING, MEMORY = CONTROLLERS = tuple(Path("/sys/fs/cgroup") / name for name in ("cpu", "cpuacct", "memory"))
 
-LARGEST_WEIGHT = "262144"
+LARGEST_WEIGHT, AGENT_WEIGHT = "262144", "10240"
+"""The agent's is that of its unit, ten times the usual one; online work and batch that nobody manages have that."""
 
 
 def start_ticks(pid: int) -> int:
@@ -62,8 +63,8 @@ class Stage:
         for root in CONTROLLERS:
             for name in ("batch", "online", "agent"):
                 (root / self.top / name).mkdir(parents=True)
-        for group in (self.top, f"{self.top}/online", f"{self.top}/agent"):
-            (CPU / group / "cpu.shares").write_text(LARGEST_WEIGHT)
+        for group, weight in ((self.top, LARGEST_WEIGHT), (f"{self.top}/agent", AGENT_WEIGHT)):
+            (CPU / group / "cpu.shares").write_text(weight)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
