@@ -3,10 +3,10 @@
     tox -e bench -- load_step [--steps 50]
 
 Real batch tasks run; the load is simulated (see `simulated_load`). A real one would take the CPU of the tasks, and this
-one cannot: the tasks use a fifth of what they request, so that all fits on the host. Each step takes most of the CPU at a random moment;
-measured is the time until the ResourceManager has taken a size that is smaller by a quarter of the host or more. Then
-the load falls, and the next step waits until the size has grown back. Samples and calls are as often as by default;
-only growth is held for a shorter time.
+one cannot: the tasks use a fifth of what they request, so that all fits on the host. Each step takes most of the CPU at
+a random moment; measured is the time until the ResourceManager has taken a size that is smaller by a quarter of the
+host or more. Then the load falls, and the next step waits until the size has grown back. Samples and calls are as often
+as by default; only growth is held for a shorter time.
 """
 
 import argparse
