@@ -88,14 +88,14 @@ def _too_large(rows: RowColumns, found: Sizes, shrinks: Bools, further: Ints) ->
         return falls
     has = np.maximum(rows.newest, rows.allocated)
     over = np.minimum(rows.belief, has).sum(0) - found.batch
-    at = np.nonzero(falls.any(0))
-    leaves = np.where(falls, has - np.maximum(further, rows.allocated), -1)[:, *at]
+    at = falls.any(0)
+    leaves = np.where(falls, has - np.maximum(further, rows.allocated), -1)[:, at]
     order = np.argsort(-leaves, axis=0, kind="stable")
     ordered = np.take_along_axis(leaves, order, 0)
     chosen = (ordered >= 0) & (over[at] > ordered.cumsum(0) - ordered)
-    falls[:, *at] = False
+    falls[:, at] = False
     np.put_along_axis(picked := np.zeros(leaves.shape, np.bool_), order, chosen, 0)
-    falls[:, *at] = picked
+    falls[:, at] = picked
     return falls
 
 
