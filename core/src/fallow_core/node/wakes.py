@@ -16,7 +16,9 @@ from pathlib import Path
 from fallow_core.node.procfs import PROC_ROOT
 
 TRIGGERS = {"cpu": "some 50000 500000", "memory": "some 10000 500000"}
-"""So many microseconds of stall within so many: half a second is the shortest window there is."""
+"""So many microseconds of stall within so many: half a second is the shortest window there is. Without
+CAP_SYS_RESOURCE the kernel takes none below 2 s; looks by the clock are sooner than that.
+"""
 _IN_CREATE, _IN_DELETE, _IN_DELETE_SELF = 0x100, 0x200, 0x400
 _IN_Q_OVERFLOW, _IN_IGNORED, _IN_ONLYDIR = 0x4000, 0x8000, 0x1000000
 _CHANGES = _IN_CREATE | _IN_DELETE | _IN_DELETE_SELF

@@ -23,5 +23,5 @@ def finding(host_root: Path) -> Finding:
         subject=subject,
         ok=None,
         detail=f"it looks by the clock alone where the kernel does not wake it: {'; '.join(missing)}",
-        advice="run Fallow as root, on a kernel with CONFIG_PSI that was not booted with psi=0",
+        advice="give Fallow CAP_SYS_RESOURCE, on a kernel with CONFIG_PSI that was not booted with psi=0",
     )
