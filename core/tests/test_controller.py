@@ -497,7 +497,7 @@ def test_a_cluster_that_is_no_longer_configured_holds_nobody_up_and_is_not_forgo
 
 def test_a_row_of_a_node_that_is_gone_gets_no_offer(world: World) -> None:
     world.frameworks["a"].nodes["a1"].state = NodeState.GONE
-    world.run(100, step=2)
+    world.run(500, step=2)
     assert world.offers("a") == []
     assert world.sizes()["b1"] == size(10)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
-from fallow_core.ledger.publishing import Due, GrowthHold, Holds, due_rows
+from fallow_core.ledger.publishing import SLOW, Due, GrowthHold, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, answered, observed, refused, sent, unanswered
 from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, PublishingPolicy, ResourcePolicy, Sharing
 from fallow_core.model.sample import NodeSample, Usage
@@ -204,7 +204,7 @@ def test_one_resource_falls_at_once_while_the_growth_of_the_other_waits_at_its_s
     before = row(A, Resources(4, 8), allocated=4)
     assert [d.size for d in publisher.due(10, Resources(8, 4), before)] == [Resources(4, 4)]
     after = row(A, Resources(4, 4), allocated=4)
-    assert [d.size for d in publisher.due(370, Resources(8, 4), after)] == [Resources(8, 4)]
+    assert [d.size for d in publisher.due(70, Resources(8, 4), after)] == [Resources(8, 4)]
 
 
 def test_zero_to_zero_is_no_change_and_zero_to_something_is_exactly_one() -> None:
@@ -227,7 +227,10 @@ def test_a_little_growth_has_to_hold_for_longer() -> None:
 
 def test_growth_that_nobody_asks_for_has_to_hold_for_longer() -> None:
     publisher, idle = Publisher(), row(A, size(100), allocated=10)
-    assert [publisher.sizes(now, 400, idle) for now in (0, 60, 359, 360)] == [[], [], [], [400]]
+    held = SLOW * POLICY.growth_hold_seconds
+    assert [publisher.sizes(now, 199, idle) for now in (0, 60, held - 1, held)] == [[], [], [], [199]]
+    publisher = Publisher()
+    assert [publisher.sizes(now, 200, idle) for now in (0, 60)] == [[], [200]]
 
 
 def test_an_account_far_below_its_fair_share_does_not_wait_that_long_for_a_little() -> None:

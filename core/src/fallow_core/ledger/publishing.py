@@ -3,8 +3,8 @@
 A size falls when somebody needs what it leaves, and grows when that has held for a while:
 
 - growth goes to the smallest target of the last `growth_hold_seconds`, and not sooner after the last growth; growth
-  that is not much (twice the band, a unit, or a drain step), and growth above the fair share, has to hold `SLOW` times
-  as long, unless its account is far below its fair share: it is what noise brings back, or nobody asks for it;
+  that is not much (twice the band, a unit, or a drain step; above the fair share less than to double it) has to hold
+  `SLOW` times as long, unless its account is far below its fair share: it is what noise brings back, or nobody needs;
 - another account waits while what held for so long would be due, and what others believe is in its way, or while
   accounts drain for it;
 - a row is due when it differs from the newest size sent (or, with nothing in flight, from the one in force) by more
@@ -28,7 +28,9 @@ from fallow_core.model.policy import PublishingPolicy
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 SLOW = 6
-"""Growth that is not much, or above the fair share, has to hold so many times as long."""
+"""Growth that is not much has to hold so many times as long."""
+IDLE_PERCENT = 99
+"""Above the fair share growth by this share of the size is not much, either: less than to double it."""
 BEHIND_PERCENT = 60
 """An account with less of its fair share is too far behind to wait that long."""
 FURTHER_PERCENT = 60
@@ -156,11 +158,10 @@ def _held(holds: Holds, entry: RowEntry, ledger: ResourceLedger, now: float, pol
     hold.push(now, entry.newest, entry.wanted, policy.growth_hold_seconds)
     least = hold.least(now, policy.growth_hold_seconds)
     account, own = _account(entry, ledger)
-    little = least - entry.newest <= max(entry.unit, ledger.drain_step) or not beyond_band(
-        entry.newest, least, 2 * policy.band_percent
-    )
-    behind = own * 100 < account.fair * BEHIND_PERCENT
-    if not behind and (little or own >= account.fair):
+    above_fair = entry.newest * IDLE_PERCENT // 100 if own >= account.fair else 0
+    little = least - entry.newest <= max(entry.unit, ledger.drain_step, above_fair)
+    little = little or not beyond_band(entry.newest, least, 2 * policy.band_percent)
+    if little and own * 100 >= account.fair * BEHIND_PERCENT:
         least = hold.least(now, SLOW * policy.growth_hold_seconds)
     return max(entry.newest, least)
 

@@ -10,7 +10,7 @@ from fallow_core.ledger.fleet.columns import RowColumns
 from fallow_core.ledger.fleet.holds import Holds
 from fallow_core.ledger.fleet.sizes import Sizes
 from fallow_core.ledger.fleet.terms import AccountTable
-from fallow_core.ledger.publishing import BEHIND_PERCENT, FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
+from fallow_core.ledger.publishing import BEHIND_PERCENT, FURTHER_PERCENT, IDLE_PERCENT, RENEW_SHARE, STEP_PERCENT
 from fallow_core.model.policy import PublishingPolicy
 
 WHY = (
@@ -62,7 +62,8 @@ def _decided(
     newest, size = rows.newest, found.size
     band = newest * policy.band_percent
     asked = (found.wanted > newest) & ((found.wanted - newest) * 100 > band) | (rows.floor > newest)
-    little = np.where(newest >= found.fair, np.inf, np.maximum(found.unit, found.drain_step))
+    above_fair = np.where(newest >= found.fair, newest * IDLE_PERCENT // 100, 0)
+    little = np.maximum(np.maximum(found.unit, found.drain_step), above_fair)
     held = holds.held(asked, little, newest * 100 < found.fair * BEHIND_PERCENT, policy, now)
     waits = ((size < held) & ((held - newest) * 100 > band)).any(0) | found.drains
     wanted = np.where(size < newest, size, np.maximum(np.minimum(size, held), rows.floor))
