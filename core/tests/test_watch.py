@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+from core.tests.fake_standalone import config
+
+from fallow_core.agent import pace
+from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.standalone import watch
+from fallow_core.standalone.watch import Watch, with_others
+
+
+def sample(used: int, batch: int) -> NodeSample:
+    return NodeSample(cpu=Usage(measured_at=1.0, capacity=8000, used=used, batch_used=batch))
+
+
+@pytest.mark.parametrize(
+    ("others", "used", "batch"),
+    [(1000, 4000, 3000), (6000, 8000, 2000), (8000, 8000, 0), (9000, 8000, 0), (0, 3000, 3000)],
+)
+def test_limits_go_by_what_is_not_batch_now_and_nothing_is_above_the_node(others: int, used: int, batch: int) -> None:
+    cpu = with_others(sample(used=3500, batch=3000), others, at=2.0).cpu
+    assert cpu is not None
+    assert (cpu.used, cpu.batch_used, cpu.measured_at) == (used, batch, 2.0)
+    assert cpu.used - cpu.batch_used == min(others, 8000)
+
+
+def test_a_node_that_was_never_measured_stays_so() -> None:
+    assert with_others(NodeSample(), 1000, at=2.0) == NodeSample()
+
+
+def test_what_comes_and_goes_is_listed_twice_and_no_more_often_than_that(tmp_path: Path) -> None:
+    now, woken = [100.0], []
+    seen = Watch(config(tmp_path, {}), lambda: now[0], lambda: woken.append(1))
+    try:
+        assert not seen.lists_again()
+        assert seen.lists_in == pace.LONGEST_SECONDS
+        now[0] += watch.LIST_AGAIN_SECONDS + 0.01
+        for _ in range(3):
+            seen._on_change()
+        assert len(woken) == 3
+        assert seen.lists_in == 0
+        assert seen.lists_again()
+        assert not seen.lists_again()  # a directory may be made before a process is in it: once more a little later
+        assert 0 < seen.lists_in <= watch.LIST_AGAIN_SECONDS
+        now[0] += watch.LIST_AGAIN_SECONDS + 0.01
+        assert seen.lists_again()
+        now[0] += 10
+        assert not seen.lists_again()
+    finally:
+        seen.close()
+
+
+def test_what_does_not_wake_it_is_told(tmp_path: Path) -> None:
+    seen = Watch(config(tmp_path, {}), lambda: 0.0, lambda: None)
+    seen.wakes.missing["pressure of cpu"] = "no such file"
+    seen.quick.missing = "no control group accounts CPU"
+    try:
+        assert "pressure of cpu does not wake Fallow: no such file" in seen.missing
+        assert seen.missing[-1].endswith("no control group accounts CPU")
+    finally:
+        seen.close()
