@@ -139,12 +139,6 @@ BREAKAGES = (
         tests=ALONE,
     ),
     Breakage(
-        rule="nothing grows on a sample of a time to come",
-        path=f"{LEDGER}/bad_values.py",
-        old="    if usage.measured_at > now:\n",
-        new="    if usage.measured_at > now + 100_000:\n",
-    ),
-    Breakage(
         rule="in columns: what schedulers may promise too much falls at once",
         path=f"{LEDGER}/fleet/due.py",
         old="    falls: Bools = shrinks & found.overcommitted\n",
