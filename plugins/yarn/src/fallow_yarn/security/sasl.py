@@ -79,6 +79,8 @@ class _Handshake:
                     protection, answer = self._agreed(context, message.token)
                 else:
                     answer = context.step(message.token) or b""
+            except YarnError:  # before the library is asked for its errors: it is not needed for ours
+                raise
             except library().exceptions.GSSError as error:
                 raise AuthenticationRefusedError(f"{self._channel.endpoint}: {explained(error)}") from None
             self._send(SaslMessage(state=SaslMessage.RESPONSE, token=answer))
