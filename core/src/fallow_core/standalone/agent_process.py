@@ -2,10 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from fallow_core.agent import pace
 from fallow_core.agent.ledger_row import FILE_NAME, RowFile
@@ -28,7 +28,7 @@ from fallow_core.standalone.watch import with_others
 from fallow_hookspecs import RESOURCE_NAMES, Role
 
 if TYPE_CHECKING:
-    from fallow_core.standalone.process import Standalone
+    pass
 
 log = logging.getLogger("fallow.run")
 
@@ -82,12 +82,7 @@ class AgentProcess(NodeProcess):
         self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
 
     @property
-    def clusters(self) -> Mapping[str, Cluster]:
-        """The clusters that have an instance."""
-        return self.followed.clusters
-
-    @property
-    def controller(self) -> Followed:
+    def ledgers(self) -> Followed:
         """What stands in the controller's place."""
         return self.followed
 
@@ -121,8 +116,7 @@ class AgentProcess(NodeProcess):
         if self.clock() >= self._gives_back_at:
             self._gives_back_at = self.clock() + GIVE_BACK_SECONDS
             own_memory.give_back()
-        # It looks at no more than an agent has too.
-        self.squeezing.step(cast("Standalone", self), self._lists(), not self.builds.building)
+        self.squeezing.step(self, self._lists(), not self.builds.building)
 
     def _take_sample(self) -> None:
         before = self.sample

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fallow_core.agent.agent import Agent
 from fallow_core.agent.batch_groups import BatchGroup
@@ -35,6 +35,10 @@ from fallow_core.standalone.inbox import Inbox
 from fallow_core.standalone.squeezing import Squeezing
 from fallow_core.standalone.watch import Watch
 from fallow_hookspecs import Node, Process
+
+if TYPE_CHECKING:
+    from fallow_core.controller.controller import Controller
+    from fallow_core.standalone.followed import Followed
 
 log = logging.getLogger("fallow.run")
 
@@ -87,8 +91,13 @@ class NodeProcess(ABC):
 
     @property
     @abstractmethod
+    def ledgers(self) -> "Controller | Followed":
+        """Who has the node's ledger, the clusters and their switches: the controller, or what stands in its place."""
+
+    @property
     def clusters(self) -> Mapping[str, Cluster]:
         """The clusters that have an instance, by name."""
+        return self.ledgers.clusters
 
     @abstractmethod
     def _tick(self) -> None:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,9 @@ class Standalone(NodeProcess):
         self._rows = None if row_file is None else RowWriter(row_file)
 
     @property
-    def clusters(self) -> Mapping[str, Cluster]:
-        """The clusters of the controller."""
-        return self.controller.clusters
+    def ledgers(self) -> Controller:
+        """The controller has them."""
+        return self.controller
 
     def _tick(self) -> None:
         reloading.retire_departed(self)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fallow_core.config.settings import Config
     from fallow_core.model.listed import Listed
     from fallow_core.node.cgroups.hierarchy import Hierarchy
-    from fallow_core.standalone.process import Standalone
+    from fallow_core.standalone.node_process import NodeProcess
     from fallow_hookspecs import Node
 
 View = dict[str, Any]
@@ -52,12 +52,12 @@ class Squeezing:
         trees = trees_of(found, config.state_dir, OWN_PREFIX + node.name)
         self.squeeze = Squeeze(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
 
-    def step(self, fallow: Standalone, lists: Mapping[str, Listed], is_known: bool) -> None:
+    def step(self, fallow: NodeProcess, lists: Mapping[str, Listed], is_known: bool) -> None:
         """One round. `is_known`: each cluster that lists tasks has an instance."""
         if self.squeeze is None:
             return
         self.listed |= {name for name, found in lists.items() if found.complete}
-        now, controller, agent = fallow.clock(), fallow.controller, fallow.agent
+        now, controller, agent = fallow.clock(), fallow.ledgers, fallow.agent
         self._now, self.config = now, fallow.config
         view = NodeView(
             node=fallow.node.name,
