@@ -71,16 +71,16 @@ def test_a_plugin_that_fails_is_a_finding_and_hides_no_other(
 
 
 def test_a_plugin_that_hangs_is_a_finding_and_delays_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "BUILD_SECONDS", 0.2)
-    monkeypatch.setattr(doctor, "DIAGNOSE_SECONDS", 0.2)
+    monkeypatch.setattr(doctor, "BUILD_SECONDS", 1.0)
+    monkeypatch.setattr(doctor, "DIAGNOSE_SECONDS", 1.0)
     monkeypatch.setattr(doctor, "CLOSE_SECONDS", 0.1)
     hangs = threading.Event()
     good = Diagnosed(lambda: [Finding(subject="reached", ok=True, detail="rm1")])
     slow = Diagnosed(lambda: [hangs.wait(20)])
     result = found(config(folder, {"a": lambda _: hangs.wait(20), "b": slow, "c": good}))
     hangs.set()
-    assert result["alpha/a", "plugin"].detail == "no answer within 0.2 s"
-    assert result["alpha/b", "plugin"].detail == "no answer within 0.2 s"
+    assert result["alpha/a", "plugin"].detail == "no answer within 1.0 s"
+    assert result["alpha/b", "plugin"].detail == "no answer within 1.0 s"
     assert result["alpha/c", "reached"].ok is True
 
 
