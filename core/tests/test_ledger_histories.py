@@ -120,8 +120,8 @@ def lived(layout: Layout, steps: list[Step]) -> History:
 @example(layout=TWO_CLUSTERS, steps=BACK_TO_A_SIZE_OF_A_LOST_CALL)
 @example(layout=TWO_CLUSTERS, steps=KILLED_AFTER_LOST_GROWTH)
 @example(layout=TWO_CLUSTERS, steps=GONE_AFTER_LOST_GROWTH)
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(layout=LAYOUTS, steps=st.lists(STEP, min_size=50, max_size=90))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(layout=LAYOUTS, steps=st.lists(STEP, min_size=15, max_size=40))
 def test_nothing_is_lent_twice(histories: Counts, layout: Layout, steps: list[Step]) -> None:
     histories.merge(lived(layout, steps).counted("histories of hypothesis"))
 
