@@ -17,7 +17,8 @@ def test_on_a_short_day_nobody_starves_nothing_is_lent_twice_and_sizes_change_se
     assert tally.starved() == []
     assert (tally.grown_beyond, tally.more_than_believed) == (0, 0)
     assert tally.lent >= 0.85 * tally.possible
-    assert sum(tally.sizes_sent.values()) <= 20 * DAY.hours * DAY.nodes * len(DAY.kinds)
+    # More than on a whole day: every other hour somebody restarts, and one call in five is late or lost.
+    assert sum(tally.sizes_sent.values()) <= 22 * DAY.hours * DAY.nodes * len(DAY.kinds)
 
 
 def test_without_what_others_may_not_believe_capacity_is_lent_twice() -> None:
