@@ -271,7 +271,7 @@ def test_an_unwritable_journal_lets_only_shrinks_of_known_rows_through(
     world.run(100)
     assert world.sizes() == shrunk
     mend()
-    world.run(100)
+    world.run(400)
     assert world.controller.journal_error == ""
     assert world.sizes() == {"a1": size(5), "b1": size(5)}
     assert world.controller.original(key("b", "b1")) == Original(size=size(3), started="4711@1")
