@@ -1,7 +1,5 @@
-"""The conformance suite of the YARN plugin against a real ResourceManager and NodeManager.
-
-What changes something there is tried through a copilot, too.
-"""
+"""The conformance suite of the YARN plugin against a real ResourceManager and NodeManager, in process and through a
+copilot."""
 
 from collections.abc import Callable, Collection, Iterator
 
@@ -14,8 +12,6 @@ from tests.e2e.yarn.config import Setup
 from fallow_core.cli import through_copilot
 from fallow_hookspecs.testing import AgentSuite, ControllerSuite
 from fallow_hookspecs.testing.calling import Opener
-from fallow_hookspecs.testing.kill_suite import KillSuite
-from fallow_hookspecs.testing.offer_suite import OfferSuite
 from fallow_yarn.rm.size import Size
 from fallow_yarn.testing.framework import Running, YarnFramework, wired
 
@@ -63,7 +59,7 @@ class _ThroughCopilot:
         return through_copilot.opened
 
 
-class TestOffersThroughCopilot(_ThroughCopilot, OfferSuite): ...
+class TestControllerThroughCopilot(_ThroughCopilot, ControllerSuite): ...
 
 
-class TestKillsThroughCopilot(_ThroughCopilot, KillSuite): ...
+class TestAgentThroughCopilot(_ThroughCopilot, AgentSuite): ...
