@@ -11,13 +11,11 @@ from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingMode, SwitchState
-from fallow_core.standalone import task_view
-from fallow_core.standalone.health_view import health
+from fallow_core.standalone import shared_view, task_view
 from fallow_hookspecs import RESOURCE_NAMES
 
 if TYPE_CHECKING:
     from fallow_core.controller.cluster import Cluster
-    from fallow_core.ledger.entries import ResourceLedger
     from fallow_core.standalone.agent_process import AgentProcess
     from fallow_core.standalone.control import Peer
 
@@ -58,21 +56,13 @@ def status(fallow: AgentProcess) -> View:
         "mode": PublishingMode.OBSERVE,
         "journal_error": "",
         "journal_lost": followed.journal.lost,
-        "switches": [
-            {"scope": scope, **asdict(switch)}
-            for scope, switch in sorted(followed.journal.content.switches.items())
-            if switch.state is not SwitchState.LEND
-        ],
-        "refused": [
-            line
-            for refused in (followed.watched.refused, *(cluster.refused for cluster in fallow.clusters.values()))
-            for line in refused.lines()
-        ],
+        "switches": shared_view.switches(followed),
+        "refused": shared_view.refused(followed),
         "nodes": [
             {
                 "node": ledger.node,
                 "pool": followed.watched.pool(ledger.node),
-                **{name: _resource(ledger.of(name)) for name in RESOURCE_NAMES},
+                **{name: shared_view.resource(ledger.of(name)) for name in RESOURCE_NAMES},
                 "awaited": [],
             }
             for ledger in followed.ledgers.values()
@@ -117,25 +107,12 @@ def explanation(fallow: AgentProcess) -> View:
     }
 
 
-def _resource(ledger: ResourceLedger) -> View:
-    capacity = ledger.capacity
-    names = ("capacity", "used", "batch_used", "batch")
-    return {
-        **{name: None if capacity is None else getattr(capacity, name) for name in names},
-        "sample_age_seconds": ledger.sample_age_seconds,
-        "allocated": ledger.allocated,
-        "believed": ledger.believed,
-        "exposure": ledger.exposure,
-        "overdraft": ledger.overdraft,
-    }
-
-
 def _cluster(fallow: AgentProcess, cluster: Cluster, now: float) -> View:
     listed = cluster.lists.get(fallow.node.name)
     return {
         "cluster": cluster.name,
         "switch": asdict(fallow.followed.switch(cluster.name)),
-        **health(cluster, now),
+        **shared_view.health(cluster, now),
         "detail": "" if listed is None else f"{len(listed.tasks)} tasks listed",
         "report_age_seconds": None if listed is None else now - listed.measured_at,
         "capabilities": None,

@@ -5,10 +5,10 @@ from typing import Any
 
 from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
-from fallow_core.ledger.node_ledger import NodeLedger, ResourceLedger
+from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.ledger.rows import Row
 from fallow_core.model.policy import SwitchState
-from fallow_core.standalone.health_view import health
+from fallow_core.standalone import shared_view
 from fallow_hookspecs import RESOURCE_NAMES, Resources
 
 View = dict[str, Any]
@@ -20,8 +20,8 @@ def status(controller: Controller, now: float) -> View:
         "mode": controller.publishing.mode,
         "journal_error": controller.journal_error,
         "journal_lost": controller.journal.lost,
-        "switches": _switches(controller),
-        "refused": _refused(controller),
+        "switches": shared_view.switches(controller),
+        "refused": shared_view.refused(controller),
         "nodes": [_node(controller, ledger) for ledger in controller.ledgers.values()],
         "clusters": [_cluster(controller, cluster, now) for _, cluster in sorted(controller.clusters.items())],
         "take_backs": [
@@ -76,39 +76,12 @@ def explanation(controller: Controller, node: str) -> View:
     }
 
 
-def _switches(controller: Controller) -> list[View]:
-    """Every switch that does not simply lend, with who set it, when and why."""
-    switches = sorted(controller.journal.content.switches.items())
-    return [{"scope": scope, **asdict(switch)} for scope, switch in switches if switch.state is not SwitchState.LEND]
-
-
-def _refused(controller: Controller) -> list[str]:
-    """What was refused because it cannot be true."""
-    every = [controller.watched.refused, *(cluster.refused for _, cluster in sorted(controller.clusters.items()))]
-    return [line for refused in every for line in refused.lines()]
-
-
 def _node(controller: Controller, ledger: NodeLedger) -> View:
     return {
         "node": ledger.node,
         "pool": controller.watched.pool(ledger.node),
-        **{name: _resource(ledger.of(name)) for name in RESOURCE_NAMES},
+        **{name: shared_view.resource(ledger.of(name)) for name in RESOURCE_NAMES},
         "awaited": [key._asdict() for key in controller.awaited(ledger.node)],
-    }
-
-
-def _resource(ledger: ResourceLedger) -> View:
-    capacity = ledger.capacity
-    return {
-        "capacity": capacity.capacity if capacity else None,
-        "used": capacity.used if capacity else None,
-        "batch_used": capacity.batch_used if capacity else None,
-        "batch": capacity.batch if capacity else None,
-        "sample_age_seconds": ledger.sample_age_seconds,
-        "allocated": ledger.allocated,
-        "believed": ledger.believed,
-        "exposure": ledger.exposure,
-        "overdraft": ledger.overdraft,
     }
 
 
@@ -116,7 +89,7 @@ def _cluster(controller: Controller, cluster: Cluster, now: float) -> View:
     return {
         "cluster": cluster.name,
         "switch": asdict(controller.switch(cluster.name)),
-        **health(cluster, now),
+        **shared_view.health(cluster, now),
         "detail": cluster.detail,
         "report_age_seconds": None if cluster.reported_at is None else now - cluster.reported_at,
         "capabilities": asdict(cluster.capabilities) if cluster.capabilities is not None else None,
