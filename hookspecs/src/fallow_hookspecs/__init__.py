@@ -39,6 +39,7 @@ from fallow_hookspecs.plugin import (
     Needs,
     Plugin,
     Role,
+    Setting,
     Wrapper,
 )
 from fallow_hookspecs.tasks import (
@@ -93,6 +94,7 @@ __all__ = [
     "ResourceName",
     "Resources",
     "Role",
+    "Setting",
     "Task",
     "TaskList",
     "TaskPlacement",

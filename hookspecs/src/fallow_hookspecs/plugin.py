@@ -1,6 +1,6 @@
 """The object that an entry point of the group `fallow.plugins` names, and what it builds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, runtime_checkable
@@ -65,6 +65,19 @@ class Finding:
     advice: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting that an instance works with, for `fallow plugins info`. `value` is what is used, in words.
+
+    `source`: where it comes from, in words: a key of the cluster file (`spec.user`), another file and its key, or a
+    default. A secret is never a value: name the file that it is read from.
+    """
+
+    name: str
+    value: str
+    source: str
+
+
 @runtime_checkable
 class Instance(Protocol):
     """What `Plugin.build` returns: an object with hook implementations, and these two methods.
@@ -87,7 +100,8 @@ class Plugin:
     level of this contract that it was written for. `config_model` returns the model of `spec`. `build` opens one
     instance for one cluster file; what it raises is shown to the operator, and only this cluster is without an
     instance. `config_template` is a commented example of `spec` in YAML. `pod_selector`: the labels of the pods that
-    core hands over with each node.
+    core hands over with each node. `settings` tells what an instance of a cluster file would work with, for `fallow
+    plugins info`; it reads files at most, and what it raises is shown to the operator.
     """
 
     name: str
@@ -97,6 +111,7 @@ class Plugin:
     config_template: str = ""
     needs: Needs = field(default_factory=Needs)
     pod_selector: Mapping[str, str] = field(default_factory=dict)
+    settings: Callable[[ClusterConfig], Iterable[Setting]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections import Counter
 import click
 
 from fallow_core.cli.plugins_check import check
+from fallow_core.cli.plugins_info import info
 from fallow_core.cli.plugins_new import new
 from fallow_core.cli.table import table
 from fallow_core.errors import PluginLoadError
@@ -19,6 +20,7 @@ def plugins() -> None:
 
 
 plugins.add_command(check)
+plugins.add_command(info)
 plugins.add_command(new)
 
 

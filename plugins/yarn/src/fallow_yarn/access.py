@@ -12,6 +12,8 @@ from fallow_yarn.security.login import Identity, Login
 from fallow_yarn.security.negotiate import Negotiate
 from fallow_yarn.security.sasl import Protection, kerberos
 
+AUTHENTICATION_KEY = "hadoop.security.authentication"
+POLICY_KEY = "yarn.http.policy"
 PRINCIPAL_KEY = "yarn.resourcemanager.principal"
 PROTECTION_KEY = "hadoop.rpc.protection"
 
@@ -54,10 +56,9 @@ def access(spec: YarnSpec) -> Access:
     :raises OSError: the file of the certificate authority cannot be read.
     """
     hadoop = None if spec.hadoop_conf_dir is None else read_folder(spec.hadoop_conf_dir)
-    secure = spec.tls is not None or (hadoop is not None and hadoop.text("yarn.http.policy") == "HTTPS_ONLY")
+    secure, _ = wants_tls(spec, hadoop)
     tls = ssl.create_default_context(cafile=spec.tls.ca_file if spec.tls is not None else None) if secure else None
-    wants_kerberos = hadoop is not None and hadoop.text("hadoop.security.authentication").lower() == "kerberos"
-    if spec.kerberos is None and not wants_kerberos:
+    if not wants_kerberos(spec, hadoop):
         return Access.simple(spec.user, tls, secure_nodes=secure)
     given = spec.kerberos or KerberosSpec()
     login = Login(Identity(principal=given.principal, keytab=given.keytab, ticket_cache=given.ticket_cache))
@@ -71,6 +72,18 @@ def access(spec: YarnSpec) -> Access:
         login=login,
         service=service,
     )
+
+
+def wants_tls(spec: YarnSpec, hadoop: Properties | None) -> tuple[bool, str]:
+    """Whether web pages are read by TLS, and what says so."""
+    if spec.tls is not None or hadoop is None:
+        return spec.tls is not None, "default" if spec.tls is None else "spec.tls"
+    return hadoop.text(POLICY_KEY) == "HTTPS_ONLY", hadoop.place(POLICY_KEY)
+
+
+def wants_kerberos(spec: YarnSpec, hadoop: Properties | None) -> bool:
+    """Whether the cluster file, or else Hadoop's own, asks for Kerberos."""
+    return spec.kerberos is not None or (hadoop is not None and hadoop.text(AUTHENTICATION_KEY).lower() == "kerberos")
 
 
 def _service(given: KerberosSpec, hadoop: Properties | None) -> str:

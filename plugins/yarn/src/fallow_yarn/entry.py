@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin
+from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin, Setting
 
 TEMPLATE = """\
 resourceManager:
@@ -50,12 +50,19 @@ def _build(cluster: ClusterConfig) -> Instance:
     return YarnInstance(cluster)
 
 
+def _settings(cluster: ClusterConfig) -> list[Setting]:
+    from fallow_yarn.origins import settings
+
+    return settings(cluster)
+
+
 PLUGIN = Plugin(
     name="yarn",
     api_levels=(API_LEVEL, API_LEVEL),
     config_model=_config_model,
     build=_build,
     config_template=TEMPLATE,
+    settings=_settings,
     needs=Needs(
         kernel_features=("pidfd (Linux 5.3), to end a container without the ResourceManager",),
         files=("/proc of the host, to find the processes of NodeManagers and of their containers",),

@@ -5,6 +5,6 @@ plugin. Nothing here talks to a server, and nothing is guessed: what is not in t
 """
 
 from fallow_yarn.hadoop_conf.files import HadoopConfError, Properties, read_folder
-from fallow_yarn.hadoop_conf.managers import resource_managers
+from fallow_yarn.hadoop_conf.managers import PREFIX, is_by_host_name, resource_managers
 
-__all__ = ["HadoopConfError", "Properties", "read_folder", "resource_managers"]
+__all__ = ["PREFIX", "HadoopConfError", "Properties", "is_by_host_name", "read_folder", "resource_managers"]

@@ -30,6 +30,11 @@ def resource_managers(folder: str) -> tuple[Place, ...]:
     return tuple(_place(properties, name) for name in names)
 
 
+def is_by_host_name(source: str) -> bool:
+    """Whether an address with this source has only its host from there, and Hadoop's default port."""
+    return source.startswith(f"{PREFIX}.hostname")
+
+
 def _place(properties: Properties, name: str) -> Place:
     secure = properties.text("yarn.http.policy", "HTTP_ONLY") == "HTTPS_ONLY"
     web_key, web_port = SECURE_WEB if secure else WEB

@@ -1,0 +1,96 @@
+"""`fallow plugins info`: what an instance of a plugin works with on this host, and where each setting comes from."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fallow_core.cli.table import printable, table
+from fallow_core.config.document import Document, read
+from fallow_core.config.problems import error_of
+from fallow_core.errors import ConfigError, PluginLoadError
+from fallow_core.plugins import discovery
+from fallow_hookspecs import Setting
+
+if TYPE_CHECKING:
+    from fallow_core.config.settings import Cluster
+
+
+@click.command("info")
+@click.argument("name")
+@click.option("--cluster", metavar="CLUSTER", help="Which of the plugin's clusters; needed where it has several.")
+@click.option(
+    "--config",
+    "-c",
+    "path",
+    type=click.Path(path_type=Path, readable=False),
+    default=Path("/etc/fallow"),
+    show_default=True,
+    help="The core file, or the directory that holds it as fallow.yaml.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
+    """Show every setting that plugin NAME works with for a cluster: its value, and which file and key it is from.
+
+    Nothing is asked of the framework; `fallow doctor` does that.
+    """
+    chosen = _chosen(path, name, cluster)
+    settings = _settings(chosen)
+    document, _ = read(chosen.file)
+    rows = [{"name": s.name, "value": s.value, "source": _placed(s.source, document)} for s in settings]
+    if as_json:
+        answer = {
+            "cluster": chosen.name,
+            "file": str(chosen.file),
+            "plugin": str(chosen.plugin.source),
+            "settings": rows,
+        }
+        click.echo(json.dumps(answer, indent=2))
+        return
+    lines = [f"cluster {chosen.name} of {chosen.file}", str(chosen.plugin.source), ""]
+    lines += table([["SETTING", "VALUE", "FROM"], *([r["name"], r["value"], r["source"]] for r in rows)])
+    click.echo("\n".join(printable(line) for line in lines))
+
+
+def _chosen(path: Path, plugin: str, cluster: str | None) -> "Cluster":
+    from fallow_core.config.load import load  # with pydantic, which `fallow plugins list` does without
+
+    config = load(path, discovery.load)
+    own = {each.config.name: each for each in config.clusters if each.plugin.source.name == plugin}
+    known = ", ".join(sorted(own)) or "none"
+    if cluster is None and len(own) == 1:
+        return next(iter(own.values()))
+    if cluster is None and own:
+        raise ConfigError(f"plugin {plugin!r} has several clusters, say which with --cluster: {known}")
+    wanted = "" if cluster is None else cluster.removeprefix(f"{plugin}/")
+    if wanted in own:
+        return own[wanted]
+    if f"{plugin}/{wanted}" in config.named or (not own and config.problems):
+        raise error_of(config.problems)
+    raise ConfigError(f"{config.clusters_dir} has no cluster {wanted!r} of plugin {plugin!r}; it has: {known}")
+
+
+def _settings(cluster: "Cluster") -> list[Setting]:
+    """What the plugin tells. It is code of a third party, so whatever it raises becomes one message."""
+    tell = cluster.plugin.plugin.settings
+    if tell is None:
+        raise PluginLoadError(f"{cluster.plugin.source} does not tell its settings; see {cluster.file}")
+    try:
+        told: Iterable[Any] = list(tell(cluster.config))
+    except Exception as error:
+        raise ConfigError(f"{cluster.name} of {cluster.file}: {error}") from error
+    wrong = next((each for each in told if not isinstance(each, Setting)), None)
+    if wrong is not None:
+        raise PluginLoadError(f"{cluster.plugin.source} tells {wrong!r} as a setting, expected a Setting")
+    return list(told)
+
+
+def _placed(source: str, document: Document | None) -> str:
+    """A source; a key of the cluster file with its line."""
+    key, _, more = source.partition(",")
+    parts = tuple(key.split("."))
+    if parts[0] != "spec" or document is None or parts not in document.lines:
+        return source
+    return f"{key} in {document.file}:{document.lines[parts]}{',' if more else ''}{more}"
