@@ -82,6 +82,15 @@ class Fallow:
             }
             (folder / "clusters.d" / f"{name}.yaml").write_text(json.dumps(cluster))
 
+    def add(self, file: str, **keys: object) -> None:
+        """Put further keys into one of the files, or replace them."""
+        path = self.folder / file
+        path.write_text(json.dumps({**json.loads(path.read_text()), **keys}))
+
+    def told(self, event: str) -> list[str]:
+        """The lines of the log that tell of an event."""
+        return [line for line in self.log.read_text().splitlines() if event in line.split()]
+
     def __enter__(self) -> Self:
         return self
 

@@ -17,10 +17,9 @@ from tests.e2e.yarn.application import Application, containers_ended, containers
 from tests.e2e.yarn.cluster import Cluster, StartCluster
 from tests.e2e.yarn.config import Setup
 from tests.e2e.yarn.fallow_process import MIB, Fallow, spec_of
+from tests.e2e.yarn.host_memory import QUIET_PERCENT, HostMemory, used_bytes
 from tests.e2e.yarn.rest import wait_for
 from tests.e2e.yarn.sizes import CPUS, FAR_MS, resize, sizes
-
-from fallow_core.node.procfs import PROC_ROOT, read_memory
 
 CONTAINERS, CONTAINER_MB = 4, 256
 SETUP = Setup(memory_mb=4096, vcores=10 * CPUS, heartbeat_ms=300)
@@ -51,30 +50,18 @@ def app(cluster: Cluster) -> Application:
     return app
 
 
-class Host:
-    """The memory of this host: what Fallow is to keep of it, and a load that takes what Fallow lends.
-
-    Without load Fallow lends `SPARE_MB` more than `allocated_mb`, under load `OVER_MB` less.
-    """
+class Host(HostMemory):
+    """Without load Fallow lends `SPARE_MB` more than `allocated_mb`, under load `OVER_MB` less."""
 
     def __init__(self, allocated_mb: int) -> None:
         self.allocated_mb = allocated_mb
-        self.total, used = read_memory(PROC_ROOT).total_bytes, 0
-        for _ in range(30):  # other programs come and go
-            used = max(used, used_bytes())
-            time.sleep(0.1)
-        lent = (allocated_mb + SPARE_MB) * MIB
-        self.watermark = -(-100 * (used + SLACK_MB * MIB + lent) // self.total)
-        self.reserved = self._reserved(self.watermark, lent)
+        super().__init__(allocated_mb + SPARE_MB, SLACK_MB)
 
-    def _reserved(self, watermark: int, lent: int) -> int:
-        return self.total - -(-self.total * (100 - watermark) // 100) - lent
-
-    def keep(self, *, always_over: bool) -> dict[str, Any]:
+    def keep(self, *, always_over: bool) -> dict[str, object]:
         """`capacity.memory`. `always_over`: lend as little as under load, whatever is used."""
         if always_over:
-            return {"watermark": "95%", "reserved": self._reserved(95, (self.allocated_mb - OVER_MB) * MIB)}
-        return {"watermark": f"{self.watermark}%", "reserved": self.reserved}
+            return {"watermark": f"{QUIET_PERCENT}%", "reserved": self.reserved_for(self.allocated_mb - OVER_MB)}
+        return self.capacity()
 
     @contextmanager
     def load(self) -> Iterator[None]:
@@ -97,12 +84,6 @@ class Host:
             over.set()
             thread.join()
             held.clear()
-
-
-def used_bytes() -> int:
-    """What this host uses."""
-    memory = read_memory(PROC_ROOT)
-    return memory.total_bytes - memory.available_bytes
 
 
 @pytest.fixture
@@ -128,23 +109,19 @@ def start_fallow(cluster: Cluster, host: Host, tmp_path: Path) -> Iterator[Start
             specs = {"real": spec_of(cluster.rm)}
             fallow = Fallow(folder, specs, cpu_reserved_milli=1000 * CPUS, memory_limit_mb=SETUP.memory_mb)
             settings = {"mode": "enforce", "after": "2s", "notice": f"{NOTICE_SECONDS}s"}
-            add(
-                folder / "fallow.yaml",
+            fallow.add(
+                "fallow.yaml",
                 takeBack=settings if take_back is None else {"after": "2s", **take_back},
                 capacity={
                     "cpu": {"watermark": "95%", "reserved": f"{1000 * CPUS}m"},
                     "memory": host.keep(always_over=always_over),
                 },
             )
-            add(folder / "clusters.d" / "real.yaml", **of_cluster)
+            fallow.add("clusters.d/real.yaml", **of_cluster)
             stack.enter_context(fallow).start()
             return fallow
 
         yield start
-
-
-def add(file: Path, **keys: Any) -> None:
-    file.write_text(json.dumps({**json.loads(file.read_text()), **keys}))
 
 
 def node(cluster: Cluster) -> str:
@@ -159,13 +136,8 @@ def used_mb(cluster: Cluster) -> int:
     return cluster.nodes()[node(cluster)].used_mb
 
 
-def told(fallow: Fallow, event: str) -> list[str]:
-    """The lines of the log that tell of an event."""
-    return [line for line in fallow.log.read_text().splitlines() if event in line.split()]
-
-
 def wait_told(fallow: Fallow, event: str, seconds: float = SECONDS) -> None:
-    wait_for(lambda: bool(told(fallow, event)), seconds, f"{event} in {fallow.log}")
+    wait_for(lambda: bool(fallow.told(event)), seconds, f"{event} in {fallow.log}")
 
 
 def take_backs(fallow: Fallow) -> list[dict[str, Any]]:
@@ -177,7 +149,7 @@ def wait_fits(cluster: Cluster, fallow: Fallow) -> None:
     """Wait until all of the running containers lie within their offer, by the ResourceManager and by Fallow."""
 
     def fits() -> bool:
-        return bool(told(fallow, "offer_sent")) and size_mb(cluster) >= used_mb(cluster) and not take_backs(fallow)
+        return bool(fallow.told("offer_sent")) and size_mb(cluster) >= used_mb(cluster) and not take_backs(fallow)
 
     wait_for(fits, SECONDS, "an offer that fits: does something else take the memory of this host?")
 
@@ -240,7 +212,7 @@ def test_without_leave_nothing_is_taken_back(
             wait_told(fallow, "take_back_would_start")
         wait_drains(cluster)
         some_heartbeats()
-        assert told(fallow, "take_back_starts") == []
+        assert fallow.told("take_back_starts") == []
     assert (containers_running(app), containers_ended(app)) == before
 
 
@@ -260,7 +232,7 @@ def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newes
     wait_for(lambda: any("adopted" in t["why"] for t in take_backs(fallow)), SECONDS, "the overdraft")
     wait_drains(cluster)
     some_heartbeats()
-    assert told(fallow, "take_back_starts") == []
+    assert fallow.told("take_back_starts") == []
     assert (containers_running(app), containers_running(late)) == (running, newest)
 
     assert node(cluster) in fallow.succeed("adopt", "real", "--take-back")
@@ -280,7 +252,7 @@ def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newes
     fallow.succeed("switch", "drain", "real")
     wait_for(lambda: size_mb(cluster) < before, SECONDS, "a smaller size")
     some_heartbeats()
-    assert len(told(fallow, "take_back_starts")) == 1
+    assert len(fallow.told("take_back_starts")) == 1
     assert (containers_running(app), containers_ended(app)) == (running, [])
     assert events(app)[-1].kind != "finished"
 
