@@ -77,6 +77,12 @@ def test_where_cpus_are_contended_the_looks_are_close() -> None:
     assert pace.after(start(), quick(1.0), marks(cpu=True))[1] == pace.CPU_SECONDS
 
 
+@pytest.mark.parametrize(("batch", "pause"), [(None, pace.CPU_SECONDS), (401, pace.CPU_SECONDS), (400, 1.0), (0, 1.0)])
+def test_batch_that_uses_nothing_brings_no_look_closer(batch: int | None, pause: float) -> None:
+    look = Quick(at=1.0, memory_used=GIB, batch_milli=batch, others_milli=4000)
+    assert pace.after(start(), look, marks(cpu=True))[1] == pause
+
+
 def test_what_is_not_known_calls_for_nothing() -> None:
     state = start(None)
     _, pause, due = pace.after(state, quick(1.0, None), marks(cpu=True))

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from fallow_core.node.procfs import PAGE_BYTES
-from fallow_core.node.quick_look import KeptFile, QuickLook
+from fallow_core.node.quick_look import CpuLook, KeptFile, QuickLook
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
 ZONEINFO = f"Node 0, zone   Normal\n    cpu: 0\n              count:    {100 * 1024 // PAGE_BYTES}\n"
@@ -41,6 +41,11 @@ def fake(tmp_path: Path) -> Fake:
     return Fake(tmp_path)
 
 
+def others(look: QuickLook, groups: list[str]) -> int | None:
+    found = look.cpu(groups)
+    return None if found is None else found.others_milli
+
+
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as the kernel lists it
 
@@ -69,44 +74,44 @@ def test_garbage_in_meminfo_is_not_known(fake: Fake, text: str) -> None:
 
 def test_cpu_besides_batch_is_all_less_the_groups(fake: Fake) -> None:
     look = fake.look()
-    assert look.others_milli(["yarn"]) is None
+    assert others(look, ["yarn"]) is None
     fake.now += 0.1
     fake.use(150, 100)
-    assert look.others_milli(["yarn"]) == 500
+    assert look.cpu(["yarn"]) == CpuLook(batch_milli=1000, others_milli=500)
     fake.now += look.window_seconds / 2
     fake.use(200, 100)
-    assert look.others_milli(["yarn"]) == 500  # too short to say anything
+    assert others(look, ["yarn"]) == 500  # too short to say anything
     fake.now += 0.1
-    assert look.others_milli(["yarn"]) == pytest.approx(50 / 0.12, abs=1)
+    assert others(look, ["yarn"]) == pytest.approx(50 / 0.12, abs=1)
     look.close()
 
 
 def test_the_cpu_of_this_process_itself_is_no_load(fake: Fake) -> None:
     look = fake.look()
-    look.others_milli(["yarn"])
+    others(look, ["yarn"])
     fake.now += 0.1
     fake.own += 0.1
     fake.use(110, 0)
-    assert look.others_milli(["yarn"]) == 100
+    assert others(look, ["yarn"]) == 100
     look.close()
 
 
 def test_after_other_groups_came_it_is_not_known_for_once(fake: Fake) -> None:
     look = fake.look()
-    look.others_milli(["yarn"])
+    others(look, ["yarn"])
     fake.now += 0.1
-    assert look.others_milli([]) is None
+    assert others(look, []) is None
     fake.now += 0.1
-    assert look.others_milli([]) == 0
+    assert others(look, []) == 0
     look.close()
 
 
 def test_a_group_that_is_gone_leaves_it_unknown_and_no_descriptor_open(fake: Fake) -> None:
     before = descriptors()
     look = fake.look()
-    look.others_milli(["yarn", "gone"])
+    others(look, ["yarn", "gone"])
     fake.now += 0.1
-    assert look.others_milli(["yarn", "gone"]) is None
+    assert others(look, ["yarn", "gone"]) is None
     look.close()
     assert descriptors() == before
 
@@ -114,10 +119,10 @@ def test_a_group_that_is_gone_leaves_it_unknown_and_no_descriptor_open(fake: Fak
 def test_counters_that_went_backwards_are_no_negative_use(fake: Fake) -> None:
     look = fake.look()
     fake.use(1000, 0)
-    look.others_milli(["yarn"])
+    others(look, ["yarn"])
     fake.now += 0.1
     fake.use(0, 0)
-    assert look.others_milli(["yarn"]) == 0
+    assert others(look, ["yarn"]) == 0
     look.close()
 
 
@@ -125,13 +130,13 @@ def test_without_accounting_of_groups_it_is_not_known_and_says_so(fake: Fake) ->
     fake.put("self/mountinfo", "")
     look = fake.look()
     assert look.missing == "no control group accounts CPU"
-    assert look.others_milli(["yarn"]) is None
+    assert others(look, ["yarn"]) is None
     look.close()
 
 
 def test_a_group_that_is_not_accounted_is_named(fake: Fake) -> None:
     look = fake.look()
-    assert look.others_milli(["elsewhere"]) is None
+    assert others(look, ["elsewhere"]) is None
     assert "cpuacct/elsewhere/cpuacct.usage cannot be read" in look.missing
     look.close()
 
@@ -141,11 +146,11 @@ def test_on_v2_the_groups_are_in_cpu_stat_and_the_total_in_ticks(fake: Fake) -> 
     (fake.tree / "cgroup.controllers").write_text("cpu memory\n")
     (fake.tree / "yarn" / "cpu.stat").write_text("usage_usec 0\nuser_usec 0\n")
     look = fake.look()
-    assert look.others_milli(["yarn"]) is None
+    assert others(look, ["yarn"]) is None
     fake.now += 1.0
     fake.put("stat", "cpu  150 0 100 850 0 0 0 0 0 0\n")
     (fake.tree / "yarn" / "cpu.stat").write_text("usage_usec 200000\nuser_usec 0\n")
-    assert look.others_milli(["yarn"]) == 300
+    assert others(look, ["yarn"]) == 300
     assert look.window_seconds == 0.2
     look.close()
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from tests.e2e.guest.conftest import Start, until
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.quick_look import QuickLook
+from fallow_core.node.quick_look import CpuLook, QuickLook
 from fallow_core.node.wakes import Wakes
 
 SPINS = ("sh", "-c", "while :; do :; done")
@@ -69,9 +69,11 @@ def test_a_quick_look_tells_batch_from_the_rest(hierarchy: Hierarchy, top: str, 
     hierarchy.make(batch, "cpu.weight")
     start(batch, *SPINS)
     quick = QuickLook()
+    idle, busy = CpuLook(0, 9999), CpuLook(0, 0)
     try:
-        until(lambda: (quick.others_milli([batch]) or 9999) < 600, "a look at a node where only batch is busy")
-        until(lambda: (quick.others_milli([]) or 0) > 600, "a look at a node that is busy")
+        until(lambda: (quick.cpu([batch]) or idle).others_milli < 600, "a look at a node where only batch is busy")
+        until(lambda: (quick.cpu([batch]) or busy).batch_milli > 600, "a look at the batch that is busy")
+        until(lambda: (quick.cpu([]) or busy).others_milli > 600, "a look at a node that is busy")
         memory = quick.memory_used(1 << 40)
         assert memory is not None
         assert 0 < memory < 1 << 30

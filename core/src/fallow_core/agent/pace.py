@@ -8,6 +8,7 @@ all processes. Between two full looks quick ones are made:
 
 Half of the time to the mark at the fastest rise: so the last quick look before the mark is crossed is close to it. CPU
 has no such warning, a load is there at once: where batch is limited and CPUs are contended it is looked at every 50 ms.
+But not while batch uses next to nothing: a lower limit would give nobody anything.
 
 A full look is due at once when memory has crossed the mark or has moved by a share of the node since the last one;
 when CPU besides batch has, the limits of batch are due. Otherwise a full look is due at its interval, which is longer
@@ -46,10 +47,11 @@ class Marks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quick:
-    """What a quick look found. `others_milli`: CPU in use besides batch groups over a short time."""
+    """What a quick look found. Over a short time: CPU in use by batch groups, and besides them."""
 
     at: float
     memory_used: int | None = None
+    batch_milli: int | None = None
     others_milli: int | None = None
 
 
@@ -113,7 +115,9 @@ def _rise(state: PaceState, quick: Quick) -> float:
 
 
 def _pause(state: PaceState, marks: Marks) -> float:
-    pause, used = CPU_SECONDS if marks.cpu_is_quick else LONGEST_SECONDS, state.last.memory_used
+    batch, used = state.last.batch_milli, state.last.memory_used
+    idles = batch is not None and not moved(batch, 0, marks.cpu_capacity, "cpu")
+    pause = CPU_SECONDS if marks.cpu_is_quick and not idles else LONGEST_SECONDS
     if marks.memory_mark is not None and used is not None and used < marks.memory_mark:
         pause = min(pause, (marks.memory_mark - used) / (2 * max(state.rise, LEAST_RISE)))
     return max(pause, SHORTEST_SECONDS)

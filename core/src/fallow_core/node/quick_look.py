@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from fallow_core.errors import CgroupError
@@ -17,7 +18,7 @@ from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.procfs import PAGE_BYTES, PROC_ROOT, TICKS_PER_SECOND
 
 _READ_BYTES = 1 << 16
-_MEMORY = re.compile(rb"^Mem(Total|Available): +(\d+) kB$", re.MULTILINE)
+_MEMORY = re.compile(rb"MemTotal: +(\d+) kB\n(?:.*\n)?MemAvailable: +(\d+) kB\n")
 _CPU = re.compile(rb"^cpu +(\d+) (\d+) (\d+) \d+ \d+ (\d+) (\d+) ")
 _LISTED = re.compile(rb"^ +count: +(\d+)$", re.MULTILINE)
 _USAGE = re.compile(rb"^(?:usage_usec )?(\d+)$", re.MULTILINE)
@@ -52,6 +53,23 @@ class KeptFile:
             self._descriptor = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """CPU time until `at`: since some time in the past."""
+
+    at: float
+    batch_seconds: float
+    others_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLook:
+    """CPU in use in milli-cores, over a short time: of some groups, and of all else but this process."""
+
+    batch_milli: int
+    others_milli: int
+
+
 class QuickLook:
     """Reads what the pace goes by. Belongs to one thread. `window_seconds`: over what CPU in use is measured.
 
@@ -77,39 +95,41 @@ class QuickLook:
         if self._accounting is not None and self._accounting[1] == "cpuacct.usage" and self._accounting[0].root == "/":
             self.total = KeptFile(self._accounting[0].path("", "cpuacct.usage"))
             self.window_seconds = WINDOW_SECONDS
-        self._before: tuple[float, float] | None = None
-        self._others: int | None = None
+        self._before: _Reading | None = None
+        self._cpu: CpuLook | None = None
         self.missing = "" if self._accounting is not None else "no control group accounts CPU"
 
     def memory_used(self, near: int) -> int | None:
         """Bytes in use, without page cache that can be dropped; above `near` without what lists of CPUs hold either."""
-        found = {name: int(kib) * 1024 for name, kib in _MEMORY.findall(self._memory.read())}
-        if len(found) != 2:
+        found = _MEMORY.match(self._memory.read())
+        if found is None:
             return None
-        used = found[b"Total"] - found[b"Available"]
+        used = (int(found[1]) - int(found[2])) * 1024
         if used >= near:
             used -= sum(map(int, _LISTED.findall(self._zones.read()))) * PAGE_BYTES
         return max(used, 0)
 
-    def others_milli(self, groups: Iterable[str]) -> int | None:
-        """CPU in use besides these groups and this process, since the last time at least `window_seconds` ago.
+    def cpu(self, groups: Iterable[str]) -> CpuLook | None:
+        """CPU in use by these groups and besides them, since the last time at least `window_seconds` ago.
 
         The first time, and after other groups came, it is not known.
         """
         now, total, batch = self._clock(), self._total_seconds(), self._batch_seconds(frozenset(groups))
-        # Its own work comes in bursts: were it seen as a load, it would call for more of it.
-        own = self._own_seconds()
         if total is None or batch is None:
-            self._before = self._others = None
+            self._before = self._cpu = None
             return None
-        if self._before is None:
-            self._before = (now, total - batch - own)
-            return None
-        at, before = self._before
-        if now - at >= self.window_seconds:
-            others = total - batch - own
-            self._before, self._others = (now, others), max(round((others - before) / (now - at) * 1000), 0)
-        return self._others
+        # Its own work comes in bursts: were it seen as a load, it would call for more of it.
+        reading = _Reading(now, batch, total - batch - self._own_seconds())
+        before, elapsed = self._before, 0.0 if self._before is None else now - self._before.at
+        if before is None:
+            self._before = reading
+        elif elapsed >= self.window_seconds:
+            self._before = reading
+            self._cpu = CpuLook(
+                _milli(reading.batch_seconds - before.batch_seconds, elapsed),
+                _milli(reading.others_seconds - before.others_seconds, elapsed),
+            )
+        return self._cpu
 
     def close(self) -> None:
         """Close all files."""
@@ -135,7 +155,7 @@ class QuickLook:
                 self._usages.pop(gone).close()
             for new in groups - self._usages.keys():
                 self._usages[new] = KeptFile(hierarchy.path(new, name))
-            self._before = self._others = None
+            self._before = self._cpu = None
         nanoseconds = 0
         for file in self._usages.values():
             found = _USAGE.search(file.read())
@@ -145,6 +165,10 @@ class QuickLook:
             nanoseconds += int(found[1]) * _NANOSECONDS[name]
         self.missing = ""
         return nanoseconds / 1e9
+
+
+def _milli(seconds: float, elapsed_seconds: float) -> int:
+    return max(round(seconds / elapsed_seconds * 1000), 0)
 
 
 def _accounting(host_root: str, proc_root: str) -> tuple[Hierarchy, str] | None:

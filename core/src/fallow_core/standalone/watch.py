@@ -62,8 +62,13 @@ class Watch:
         """A quick look. `groups` are those of batch that are limited."""
         now, marks = self._clock(), self._marks(config, sample, groups)
         near = marks.memory_capacity if marks.memory_mark is None else marks.memory_mark
-        others = self.quick.others_milli(groups) if marks.cpu_is_quick else None
-        quick = Quick(at=now, memory_used=self.quick.memory_used(near), others_milli=others)
+        cpu = self.quick.cpu(groups) if marks.cpu_is_quick else None
+        quick = Quick(
+            at=now,
+            memory_used=self.quick.memory_used(near),
+            batch_milli=None if cpu is None else cpu.batch_milli,
+            others_milli=None if cpu is None else cpu.others_milli,
+        )
         self._state, self.pause, due = pace.after(self._state, quick, marks)
         return due
 
