@@ -93,8 +93,7 @@ class Fakes:
         self.manager.place = places(wanted)[0]
 
         def own(node: Node, ids: Collection[str]) -> list[str]:
-            local = are_local((self.manager.place,))
-            return own_ids(by_host(ids), node.addresses, wanted.node_managers, local)
+            return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.place,))))
 
         found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._outside())
         by_subject = {finding.subject: finding for finding in found}

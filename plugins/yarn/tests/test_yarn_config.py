@@ -92,6 +92,13 @@ def test_a_mistake_is_named_with_its_place(settings: dict[str, object], where: t
     assert what in error["msg"]
 
 
+def test_node_managers_are_named_for_the_one_host_or_for_each_node() -> None:
+    by_node = {"n1": ["worker-1:45454", "worker-1:45455"]}
+    assert spec(nodeManagersByNode=by_node).rules(manager_is_local=False).configured("n1") == by_node["n1"]
+    with pytest.raises(ValidationError, match="not both"):
+        spec(nodeManagers=["worker-1:45454"], nodeManagersByNode=by_node)
+
+
 def test_all_mistakes_come_at_once() -> None:
     with pytest.raises(ValidationError) as caught:
         spec(resourceManager={"host": "rm:1", "web": "rm"}, nodeManagers=["a", "b:1", "c"], vcoreMilli=0)
@@ -106,6 +113,8 @@ def test_the_json_schema_has_the_names_of_the_file() -> None:
         "hadoopConfDir",
         "user",
         "nodeManagers",
+        "nodeManagersByNode",
+        "nodeManagerKey",
         "vcoreMilli",
         "kerberos",
         "tls",

@@ -102,6 +102,25 @@ def test_a_node_that_is_gone_has_nothing_allocated(state: State) -> None:
     assert found.allocated == Resources(0, 0)
 
 
+def test_an_unhealthy_node_can_use_no_more_than_it_has_and_keeps_its_floor() -> None:
+    found = row(entry(state=State.UNHEALTHY, in_force=None, used=None), before=Resources(8000, GIB), floor=Size(512, 1))
+    assert found is not None
+    assert (found.maximum, found.floor) == (Resources(8000, GIB), Resources(1000, 512 << 20))
+
+
+def test_a_node_that_is_being_decommissioned_follows_its_use_down_to_nothing() -> None:
+    found = row(entry(state=State.DECOMMISSIONING, in_force=Size(2048, 2), used=Size(2048, 2)), floor=Size(512, 1))
+    assert found is not None
+    assert (found.maximum, found.floor) == (Resources(2000, 2 * GIB), Resources(0, 0))
+    assert found.allocated == found.in_force == found.maximum
+
+
+def test_a_superseded_node_counts_as_gone_whatever_its_scheduler_still_has_there() -> None:
+    found = report.row("n1", entry(), Resources(8000, GIB), NOTHING, 1000, 2.5, is_superseded=True)
+    assert found is not None
+    assert (found.state, found.allocated) == (NodeState.GONE, Resources(0, 0))
+
+
 def test_live_node_managers_are_those_that_are_not_gone() -> None:
     readings = {str(state): entry(state=state) for state in State}
     assert set(report.live(readings, readings)) == {"NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONING", "UNKNOWN"}

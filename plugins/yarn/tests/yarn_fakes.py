@@ -128,10 +128,16 @@ def instance(manager: FakeManager, clock: Clock | None = None, **settings: objec
     return YarnInstance(cluster, clock or Clock(), lambda _places, _shared: manager)
 
 
-def instance_on(proc_root: Path, manager: FakeManager, *roles: Role, clock: Callable[[], float]) -> YarnInstance:
+def instance_on(
+    proc_root: Path,
+    manager: FakeManager,
+    *roles: Role,
+    clock: Callable[[], float],
+    ticks: Callable[[], int] = lambda: NOW_TICKS,
+) -> YarnInstance:
     """An instance that sees these processes, in these roles or in both."""
     cluster = ClusterConfig(name="etl", roles=frozenset(roles or Role), spec=spec())
-    return YarnInstance(cluster, clock, lambda _places, _shared: manager, proc_root, lambda: NOW_TICKS)
+    return YarnInstance(cluster, clock, lambda _places, _shared: manager, proc_root, ticks)
 
 
 def facts(

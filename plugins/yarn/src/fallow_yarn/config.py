@@ -7,6 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from fallow_yarn.identity import NODE_ID_KEY, Rules
+
 CLIENT_PORT, ADMIN_PORT, WEB_PORT = 8032, 8033, 8088
 
 _NAME = re.compile(r"[^\s:/\[\]]+")
@@ -110,7 +112,7 @@ class YarnSpec(_Model):
 
     Where the ResourceManagers are is said in one of three ways: `resource_manager` is the only one,
     `resource_managers` are several by id, of which one is active, and `hadoop_conf_dir` is the folder with the
-    cluster's core-site.xml and yarn-site.xml.
+    cluster's core-site.xml and yarn-site.xml. Which NodeManagers are a node's: see `identity`.
     """
 
     resource_manager: ResourceManagerSpec | None = None
@@ -118,12 +120,25 @@ class YarnSpec(_Model):
     hadoop_conf_dir: Annotated[str, Field(pattern=r"^/")] | None = None
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
     node_managers: Annotated[list[Address], AfterValidator(_not_empty)] | None = None
+    node_managers_by_node: Annotated[dict[str, list[Address]], Field(min_length=1)] | None = None
+    node_manager_key: Annotated[str, Field(min_length=1)] = NODE_ID_KEY
     vcore_milli: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
     kerberos: KerberosSpec | None = None
     tls: TlsSpec | None = None
 
+    def rules(self, *, manager_is_local: bool) -> Rules:
+        """How the NodeManagers of a node are found. `manager_is_local`: the ResourceManager is reached by loopback."""
+        return Rules(
+            listed=self.node_managers,
+            by_node=self.node_managers_by_node,
+            key=self.node_manager_key,
+            manager_is_local=manager_is_local,
+        )
+
     @model_validator(mode="after")
     def _one_way(self) -> Self:
+        if self.node_managers is not None and self.node_managers_by_node is not None:
+            raise ValueError("give nodeManagers (those of the one host) or nodeManagersByNode (of each node), not both")
         ways = (self.resource_manager, self.resource_managers, self.hadoop_conf_dir)
         if sum(way is not None for way in ways) != 1:
             raise ValueError("give one of resourceManager (one), resourceManagers (several by id) and hadoopConfDir")

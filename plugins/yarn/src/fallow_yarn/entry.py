@@ -22,6 +22,10 @@ resourceManager:
 user: yarn
 # Which NodeManagers are lent to, as the ResourceManager names them. Default: those with an address of this host.
 # nodeManagers: ["worker-1.example.com:45454"]
+# Or, where several nodes are lent from here, those of each:
+# nodeManagersByNode: {worker-1: ["worker-1.example.com:45454", "worker-1.example.com:45455"]}
+# Else also those that this label or annotation of the node, or of a pod on it, names: HOST:PORT, or HOST for all of it.
+# nodeManagerKey: yarn.hadoop.apache.org/node-id
 # How many milli-cores one vcore of this cluster stands for.
 vcoreMilli: 1000
 # A cluster with Kerberos (needs fallow-yarn[kerberos]): whose tickets, and to which service they are shown. What is in

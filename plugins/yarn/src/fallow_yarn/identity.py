@@ -1,12 +1,26 @@
 """Which of the ResourceManager's nodes are NodeManagers of a node of ours. Pure.
 
-A node id is `host:port` as the ResourceManager names it. With a list in the config only those ids count; without one,
-those whose host is an address of the node. Names of the loopback interface count only where the ResourceManager itself
-is reached by one: any other host's NodeManager may call itself `localhost` too.
+A node id is `host:port` as the ResourceManager names it, and it always comes from the ResourceManager's own list:
+nothing is made up that it does not know. What the config names for a node replaces all else. Without that an id is a
+node's if
+
+- its host is an address of the node, or of a pod that runs there; names of the loopback interface count only where the
+  ResourceManager itself is reached by one: any other host's NodeManager may call itself `localhost` too;
+- a label or an annotation of the node, or of a pod that runs there, names it, or its host with all ports.
+
+A NodeManager that starts again at another port is another node for the ResourceManager, which keeps the old one for
+ten minutes more. `superseded` says which ids are such old ones.
 """
 
 import ipaddress
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from fallow_hookspecs import Node
+
+NODE_ID_KEY = "yarn.hadoop.apache.org/node-id"
+"""The label or annotation that names the NodeManagers of a pod, as Koordinator's charts for Hadoop have it."""
 
 LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
@@ -19,18 +33,50 @@ def by_host(node_ids: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def own_ids(
-    ids_by_host: Mapping[str, Collection[str]],
-    addresses: Collection[str],
-    configured: Collection[str] | None,
-    manager_is_local: bool,
-) -> list[str]:
-    """The ids, in order, that belong to a node with these addresses (host names and IP addresses)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How NodeManagers are found. `listed`: their ids on the one node there is; `by_node`: those of each node.
+
+    `key`: the label or annotation that names them.
+    """
+
+    listed: Collection[str] | None = None
+    by_node: Mapping[str, Collection[str]] | None = None
+    key: str = NODE_ID_KEY
+    manager_is_local: bool = False
+
+    def configured(self, node: str) -> Collection[str] | None:
+        """The ids that the config names for a node; `None` where it leaves that open."""
+        return self.listed if self.by_node is None else self.by_node.get(node)
+
+
+def own_ids(ids_by_host: Mapping[str, Collection[str]], node: Node, rules: Rules) -> list[str]:
+    """The ids, in order, that belong to a node."""
+    configured = rules.configured(node.name)
     if configured is not None:
         return sorted(node_id for node_id in set(configured) if node_id in ids_by_host.get(host_of(node_id), ()))
+    addresses = (*node.addresses, *(address for pod in node.pods for address in pod.addresses))
     hosts = {_canonical(address) for address in addresses}
-    return sorted(
-        node_id for host in hosts if manager_is_local or not is_loopback(host) for node_id in ids_by_host.get(host, ())
+    counted = (host for host in hosts if rules.manager_is_local or not is_loopback(host))
+    found = {node_id for host in counted for node_id in ids_by_host.get(host, ())}
+    for values in (node.annotations, node.labels, *(v for pod in node.pods for v in (pod.annotations, pod.labels))):
+        found.update(_named(values.get(rules.key, ""), ids_by_host))
+    return sorted(found)
+
+
+def superseded(listening: Mapping[str, int], last_seen: Mapping[str, int]) -> frozenset[str]:
+    """The ids whose NodeManager has ended, and whose host has one that started after that.
+
+    `listening`: when the process started that has the port of an id now; `last_seen`: when there last was one. Times
+    are on the clock of start times. One that is only starting again has its port back soon, and no successor.
+    """
+    starts: dict[str, int] = {}
+    for node_id, started in listening.items():
+        starts[host_of(node_id)] = max(started, starts.get(host_of(node_id), started))
+    return frozenset(
+        node_id
+        for node_id, seen in last_seen.items()
+        if node_id not in listening and starts.get(host_of(node_id), seen) > seen
     )
 
 
@@ -45,6 +91,17 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host.lower() in LOOPBACK_NAMES
+
+
+def _named(value: str, ids_by_host: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The known ids that a label or annotation names: full ids or hosts, with commas or blanks between them."""
+    for word in filter(None, re.split(r"[\s,]+", value)):
+        yield from ids_by_host.get(_canonical(word.strip("[]")), ())
+        yield from (known for known in ids_by_host.get(host_of(word), ()) if _port(known) == _port(word))
+
+
+def _port(node_id: str) -> str:
+    return node_id.rpartition(":")[2]
 
 
 def _canonical(host: str) -> str:

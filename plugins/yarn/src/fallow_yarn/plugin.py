@@ -38,7 +38,7 @@ from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
 from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
-from fallow_yarn.identity import by_host, own_ids
+from fallow_yarn.identity import by_host, own_ids, superseded
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
@@ -84,7 +84,7 @@ class YarnInstance:
         self._clock = clock
         self._proc_root, self._ticks = proc_root, ticks
         found = places(spec)
-        self._are_local = are_local(found)
+        self._rules = spec.rules(manager_is_local=are_local(found))
         self._shared = shared = Shared(access(spec))
         self._reads, self._acts = manager(found, shared), manager(found, shared)
         self._nodes: Mapping[str, NodeReading] = {}
@@ -97,6 +97,8 @@ class YarnInstance:
         self._allocated: dict[str, Resources] = {}
         self._tasks: dict[str, NodeTasks] = {}
         self._daemons: dict[str, tuple[Daemon, ...]] = {}
+        self._last_seen: dict[str, int] = {}
+        self._superseded: dict[str, frozenset[str]] = {}
 
     @hookimpl
     def report_capacity(
@@ -114,8 +116,10 @@ class YarnInstance:
         addresses = self._web_addresses(node)
         listed = self._tasks_of(node).list(addresses, self._own(node, self._nodes), deadline)
         before = self._daemons.get(node.name, ())
-        daemons = node_managers(addresses.keys(), before, self._proc_root, listed.node_managers)
+        own = report.live(self._own(node, self._nodes), self._nodes)
+        daemons = node_managers(own, before, self._proc_root, listed.node_managers)
         self._daemons[node.name] = daemons
+        self._note_listening(node, own, daemons)
         problems = listed.problems
         if self._capabilities is None:
             problems += ("the ResourceManager has not told yet which NodeManagers there are",)
@@ -178,7 +182,10 @@ class YarnInstance:
         floor = report.floor_of(facts)
         for node_id in self._own(node, reading.nodes):
             entry, before = reading.nodes[node_id], self._allocated.get(node_id)
-            row = report.row(node.name, entry, before, floor, self._spec.vcore_milli, age_seconds)
+            is_superseded = node_id in self._superseded.get(node.name, ())
+            row = report.row(
+                node.name, entry, before, floor, self._spec.vcore_milli, age_seconds, is_superseded=is_superseded
+            )
             if row is not None:
                 self._allocated[node_id] = row.allocated
                 yield row
@@ -188,7 +195,7 @@ class YarnInstance:
         if indexed is not node_ids:
             ids_by_host = by_host(node_ids)
             self._ids_by_host = (node_ids, ids_by_host)
-        return own_ids(ids_by_host, node.addresses, self._spec.node_managers, self._are_local)
+        return own_ids(ids_by_host, node, self._rules)
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         capabilities = self._capabilities or report.capabilities(self._acts.facts(deadline))
@@ -211,8 +218,20 @@ class YarnInstance:
 
     def _web_addresses(self, node: Node) -> dict[str, str]:
         """Where the NodeManagers of a node answer that are not gone."""
-        known = self._nodes
-        return {node_id: known[node_id].node.http_address for node_id in report.live(self._own(node, known), known)}
+        known, gone = self._nodes, self._superseded.get(node.name, ())
+        live = (node_id for node_id in report.live(self._own(node, known), known) if node_id not in gone)
+        return {node_id: known[node_id].node.http_address for node_id in live}
+
+    def _note_listening(self, node: Node, own: Sequence[str], daemons: Sequence[Daemon]) -> None:
+        """Tell which ids of a node have a successor; unless one has sockets that cannot be read, and may be any."""
+        if any(daemon.framework_node is None for daemon in daemons):
+            return
+        listening = {d.framework_node: d.process.start_ticks for d in daemons if d.framework_node is not None}
+        now = self._ticks()
+        self._last_seen.update(dict.fromkeys(listening, now))
+        self._superseded[node.name] = superseded(
+            listening, {node_id: self._last_seen[node_id] for node_id in own if node_id in self._last_seen}
+        )
 
 
 @contextmanager

@@ -28,6 +28,8 @@ from fallow_yarn.rm.size import MIB_BYTES, Size, cpu_milli, memory_bytes
 DEFAULT_MINIMUM = Size(memory_mb=1024, vcores=1)
 """Hadoop's own default of the smallest allocation, taken where the ResourceManager does not show its setting."""
 
+NOTHING = Resources(0, 0)
+
 STATES = {
     State.NEW: NodeState.NEW,
     State.RUNNING: NodeState.RUNNING,
@@ -68,19 +70,28 @@ def live(node_ids: Iterable[str], readings: Mapping[str, NodeReading]) -> list[s
 
 
 def row(
-    node: str, reading: NodeReading, before: Resources | None, floor: Size, vcore_milli: int, age_seconds: float
+    node: str,
+    reading: NodeReading,
+    before: Resources | None,
+    floor: Size,
+    vcore_milli: int,
+    age_seconds: float,
+    *,
+    is_superseded: bool = False,
 ) -> ReportRow | None:
     """The row of one NodeManager; `None` where nothing can be said of it now, so that what is known grows older.
 
     The scheduler does not know what runs on a node that it has taken out (unhealthy): what it had allocated there
-    `before` stays, since its containers run on and none is added.
+    `before` stays, since its containers run on and none is added. Such a node, and one that is being decommissioned,
+    can use no more than it has; the latter follows what is allocated by itself, down to nothing. `is_superseded`: its
+    NodeManager has ended and registered anew at another port, so that the scheduler places nothing there that starts.
     """
-    state = STATES.get(reading.node.state)
+    state = NodeState.GONE if is_superseded else STATES.get(reading.node.state)
     allocated = None
-    if reading.used is not None:
+    if state is NodeState.GONE:
+        allocated = NOTHING
+    elif reading.used is not None:
         allocated = resources(reading.used, vcore_milli)
-    elif state is NodeState.GONE:
-        allocated = Resources(0, 0)
     elif state is NodeState.UNHEALTHY:
         allocated = before
     if state is None or allocated is None:
@@ -93,7 +104,8 @@ def row(
         allocated=allocated,
         in_force=None if reading.in_force is None else resources(reading.in_force, vcore_milli),
         unit=Resources(cpu_milli=vcore_milli, memory_bytes=MIB_BYTES),
-        floor=resources(floor, vcore_milli),
+        floor=NOTHING if state is NodeState.DRAINING else resources(floor, vcore_milli),
+        maximum=allocated if state in (NodeState.UNHEALTHY, NodeState.DRAINING) else None,
     )
 
 

@@ -120,7 +120,7 @@ def _node(
         yield sizes.current(entry, floor)
         if lend is not None and page.settings.values:
             yield sizes.configured(node_id, page.settings, floor, lend)
-        is_named = node_id in (spec.node_managers or ())
+        is_named = node_id in (spec.rules(manager_is_local=False).configured(node.name) or ())
         yield from node_manager(node_id, page, facts.identity, outside, is_named=is_named)
     yield from processes(found, outside.processes(found))
 

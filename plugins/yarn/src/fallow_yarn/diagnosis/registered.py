@@ -25,9 +25,11 @@ def registered(
 ) -> Finding:
     """`ids`: the NodeManagers that are this host's; `found`: those that are not gone; `running`: processes here."""
     subject = f"NodeManagers of {node.name}"
-    missing = [node_id for node_id in spec.node_managers or () if node_id not in nodes]
+    named = spec.rules(manager_is_local=False).configured(node.name) or ()
+    missing = [node_id for node_id in named if node_id not in nodes]
     if missing:
-        advice = f"the ResourceManager lists {some_of(nodes)}; mend spec.nodeManagers, which takes its very words"
+        key = "nodeManagers" if spec.node_managers is not None else "nodeManagersByNode"
+        advice = f"the ResourceManager lists {some_of(nodes)}; mend spec.{key}, which takes its very words"
         return Finding(subject=subject, ok=False, detail=f"not known: {', '.join(missing)}", advice=advice)
     if not ids:
         return _none_here(subject, node, place, nodes, [daemon.process.pid for daemon in running])
