@@ -1,6 +1,7 @@
 """Wrappers of third parties: they look on, veto and refuse, and what fails in them loses no call."""
 
 import logging
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from fallow_core.cli.main import main
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.plugins.instance import PluginInstance
-from fallow_core.plugins.lanes import Failure
+from fallow_core.plugins.lanes import Call, Failure
 from fallow_core.standalone.task_view import decisions
 from fallow_hookspecs import (
     ClusterConfig,
@@ -103,10 +104,18 @@ def instance(killer: Killer, *wrappers: object) -> PluginInstance:
 
 def killed(made: PluginInstance, *task_ids: str) -> KillOutcome | Failure:
     call = made.start_kill_tasks(NODE, KillOrder(task_ids=task_ids, reason="memory"), 5.0)
-    assert call is not None
-    outcome = call._future.result(timeout=5)
+    outcome = ended(call)
     made.close(1.0)
     return outcome
+
+
+def ended(call: Call[KillOutcome] | None) -> KillOutcome | Failure:
+    assert call is not None
+    end = time.monotonic() + 5.0
+    while not call.done:
+        assert time.monotonic() < end, "the call does not end"
+        time.sleep(0.001)
+    return call.outcome
 
 
 def test_a_veto_spares_its_tasks_with_its_reason_and_the_others_end() -> None:
@@ -174,9 +183,7 @@ def test_a_wrapper_that_works_again_is_no_longer_reported() -> None:
     made = instance(Killer(), wrapper)
     for after, failures in ((wrapper.after, 1), (lambda outcome: outcome, 0)):
         wrapper.after = after
-        call = made.start_kill_tasks(NODE, KillOrder(task_ids=("a",), reason="memory"), 5.0)
-        assert call is not None
-        call._future.result(timeout=5)
+        ended(made.start_kill_tasks(NODE, KillOrder(task_ids=("a",), reason="memory"), 5.0))
         assert len(made.health().wrappers) == failures
     made.close(1.0)
 

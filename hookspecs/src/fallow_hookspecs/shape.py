@@ -30,7 +30,7 @@ def _check_of(expected: Any) -> _Check:
     if origin is tuple:
         return _tuple(_check_of(arguments[0]))
     if origin is Mapping:
-        return _mapping(_check_of(arguments[0]), _check_of(arguments[1]))
+        return _mapping(*arguments)
     if origin in (Union, types.UnionType):
         return _union(tuple(_check_of(argument) for argument in arguments))
     if origin is Literal:
@@ -53,9 +53,7 @@ def _plain(expected: type) -> _Check:
 
 def _dataclass(expected: type) -> _Check:
     hints = typing.get_type_hints(expected)
-    # What is of the type itself needs no further look, but for what has fields, and a float, which has to be finite.
-    exact = {name: None if hint is float or is_dataclass(hint) else hint for name, hint in hints.items()}
-    parts = [(field.name, exact[field.name], _check_of(hints[field.name])) for field in fields(expected)]
+    parts = [(field.name, _sure(hints[field.name]), _check_of(hints[field.name])) for field in fields(expected)]
 
     def check(value: object) -> str:
         if not isinstance(value, expected):
@@ -78,12 +76,19 @@ def _tuple(item: _Check) -> _Check:
     return check
 
 
-def _mapping(key: _Check, item: _Check) -> _Check:
+def _sure(expected: Any) -> Any:
+    """The class whose own objects need no further look: not what has fields, and no float, which has to be finite."""
+    return None if expected is float or is_dataclass(expected) else expected
+
+
+def _mapping(expected_key: Any, expected_item: Any) -> _Check:
+    key, sure_key, item = _check_of(expected_key), _sure(expected_key), _check_of(expected_item)
+
     def check(value: object) -> str:
         if not isinstance(value, Mapping):
             return f" is {_shown(value)}, not a mapping"
         for name, entry in value.items():
-            if text := key(name):
+            if type(name) is not sure_key and (text := key(name)):
                 return f" key{text}"
             if text := item(entry):
                 return f"[{name!r}]{text}"

@@ -15,7 +15,6 @@ There is nothing to hand back: the breaker has been told when the call is done, 
 import contextlib
 import inspect
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -195,11 +194,8 @@ class PluginInstance:
     ) -> Call[_T] | None:
         if hook in self._missing:
             now = self._clock()
-            ended: Future[_T | Failure] = Future()
-            ended.set_result(
-                Failure(kind=FailureKind.NOT_IMPLEMENTED, reason=f"{self.source} does not implement {hook}")
-            )
-            return Call(now, now, ended)
+            reason = f"{self.source} does not implement {hook}"
+            return Call(now, now, Failure(kind=FailureKind.NOT_IMPLEMENTED, reason=reason))
         caller: Callable[..., Any] = getattr(self._manager.hook, hook)
         if hook == "kill_tasks":
             caller = partial(self._wrappers.kill, caller)

@@ -12,10 +12,9 @@ import math
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fallow_core.errors import FallowError
 from fallow_core.plugins.breaker import Breaker
@@ -45,23 +44,35 @@ class Failure:
     retry_after_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+_UNDER_WAY: Any = object()
+
+
+@dataclass(slots=True, eq=False)
 class Call(Generic[_T]):
-    """A call under way, or ended. Times are monotonic seconds; `deadline` is when the lane counts as stalled."""
+    """A call under way, or ended. Times are monotonic seconds; `deadline` is when the lane counts as stalled.
+
+    It is no future, because nobody waits for it: the lane sets its outcome, once, and whoever started it looks.
+    """
 
     started_at: float
     deadline: float
-    _future: "Future[_T | Failure]"
+    _outcome: "_T | Failure" = _UNDER_WAY
 
     @property
     def done(self) -> bool:
         """Whether the call has ended; an end after the deadline is an end like any other."""
-        return self._future.done()
+        return self._outcome is not _UNDER_WAY
 
     @property
     def outcome(self) -> "_T | Failure":
         """The answer, or why there is none. Asking before the call is done is a mistake in core, and raises."""
-        return self._future.result(timeout=0)
+        if self._outcome is _UNDER_WAY:
+            raise RuntimeError("the call has not ended: its outcome is there when it is done")
+        return self._outcome
+
+    def end(self, outcome: "_T | Failure") -> None:
+        """For the lane: this is what came of it."""
+        self._outcome = outcome
 
     def overdue(self, now: float) -> bool:
         """Whether it should have ended and has not."""
@@ -96,8 +107,8 @@ class Lane:
         self._clock = clock
         self._wake = wake
         self._breaker = Breaker()
-        self._call: Call[object] | None = None
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._call: Call[Any] | None = None
+        self._jobs: queue.SimpleQueue[tuple[Call[Any], Callable[[], Any], bool] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._closed = False
 
@@ -114,17 +125,11 @@ class Lane:
         now = self._clock()
         if self.busy or (use_breaker and not self._breaker.allows(now)):
             return None
-        call: Call[_T] = Call(now, now + timeout_seconds, Future())
-        future = call._future  # noqa: SLF001 - a lane is the other half of a call
-
-        def job() -> None:
-            outcome = self._attempt(function, use_breaker)
-            future.set_result(outcome)
-
-        self._call = call  # type: ignore[assignment] # only its times and `done` are read here
+        call: Call[_T] = Call(now, now + timeout_seconds)
+        self._call = call
         if not self._thread.is_alive():
             self._thread.start()
-        self._jobs.put(job)
+        self._jobs.put((call, function, use_breaker))
         return call
 
     @property
@@ -164,8 +169,9 @@ class Lane:
 
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
-            del job  # it holds the answer, which may be large
+            call, function, use_breaker = job
+            call.end(self._attempt(function, use_breaker))
+            del job, call, function  # they hold the answer, which may be large
             if self._wake is not None:
                 try:
                     self._wake()
