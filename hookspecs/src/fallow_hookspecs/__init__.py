@@ -25,6 +25,7 @@ from fallow_hookspecs.capacity import (
     ResourceName,
     Resources,
 )
+from fallow_hookspecs.command import COMMAND_GROUP, CommandHost, Commands
 from fallow_hookspecs.errors import Broken, PluginError, TryLater, Veto
 from fallow_hookspecs.hooks import PROJECT, hookimpl, hookspec
 from fallow_hookspecs.placement import Placement, TaskPlacement
@@ -58,6 +59,7 @@ from fallow_hookspecs.tasks import (
 
 __all__ = [
     "API_LEVEL",
+    "COMMAND_GROUP",
     "ENTRY_POINT_GROUP",
     "PROJECT",
     "RESOURCE_NAMES",
@@ -67,6 +69,8 @@ __all__ = [
     "Capabilities",
     "CapacityReport",
     "ClusterConfig",
+    "CommandHost",
+    "Commands",
     "ConfigModel",
     "Daemon",
     "Finding",

@@ -118,4 +118,6 @@ def test_the_json_schema_has_the_names_of_the_file() -> None:
         "vcoreMilli",
         "kerberos",
         "tls",
+        "excludeFiles",
+        "includeFiles",
     }

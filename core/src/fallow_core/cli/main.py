@@ -35,11 +35,13 @@ COMMANDS = {
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *_brought()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            return None
+            from fallow_core.cli import plugin_commands  # reads the metadata of all that is installed
+
+            return plugin_commands.command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
@@ -47,6 +49,16 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        if brought := _brought():
+            with formatter.section("Commands of plugins"):
+                formatter.write_dl(list(brought.items()))
+
+
+def _brought() -> dict[str, str]:
+    """The commands of plugins whose names are none of core's, with one line for each."""
+    from fallow_core.cli import plugin_commands
+
+    return {name: text for name, text in plugin_commands.names().items() if name not in COMMANDS}
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

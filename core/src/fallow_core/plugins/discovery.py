@@ -1,4 +1,4 @@
-"""Which plugins and wrappers are installed, from package metadata alone, and the import of one of them."""
+"""Which plugins, wrappers and commands are installed, from package metadata alone, and the import of one of them."""
 
 import difflib
 import logging
@@ -10,7 +10,7 @@ from typing import Any
 
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
-from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, WRAPPER_GROUP, Plugin, Wrapper
+from fallow_hookspecs import API_LEVEL, COMMAND_GROUP, ENTRY_POINT_GROUP, WRAPPER_GROUP, Commands, Plugin, Wrapper
 
 _log = logging.getLogger(__name__)
 
@@ -21,11 +21,12 @@ class Kind:
 
     word: str
     group: str
-    expected: type[Plugin | Wrapper]
+    expected: type[Plugin | Wrapper | Commands]
 
 
 PLUGIN = Kind("plugin", ENTRY_POINT_GROUP, Plugin)
 WRAPPER = Kind("wrapper", WRAPPER_GROUP, Wrapper)
+COMMANDS = Kind("command", COMMAND_GROUP, Commands)
 
 
 def installed(kind: Kind = PLUGIN) -> tuple[PluginSource, ...]:
@@ -49,6 +50,12 @@ def load_wrapper(name: str) -> tuple[Wrapper, PluginSource]:
     """Import the one wrapper of this name; errors as those of `load`."""
     wrapper, source = _load(WRAPPER, name)
     return wrapper, source
+
+
+def load_commands(name: str) -> tuple[Commands, PluginSource]:
+    """Import the commands of this name; errors as those of `load`."""
+    commands, source = _load(COMMANDS, name)
+    return commands, source
 
 
 def _load(kind: Kind, name: str) -> tuple[Any, PluginSource]:

@@ -38,6 +38,7 @@ def _not_empty(value: list[str]) -> list[str]:
 
 
 Address = Annotated[str, AfterValidator(_address)]
+AbsolutePath = Annotated[str, Field(pattern=r"^/")]
 
 
 class _Model(BaseModel):
@@ -113,6 +114,7 @@ class YarnSpec(_Model):
     Where the ResourceManagers are is said in one of three ways: `resource_manager` is the only one,
     `resource_managers` are several by id, of which one is active, and `hadoop_conf_dir` is the folder with the
     cluster's core-site.xml and yarn-site.xml. Which NodeManagers are a node's: see `identity`.
+    `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read, where this host has them.
     """
 
     resource_manager: ResourceManagerSpec | None = None
@@ -125,6 +127,8 @@ class YarnSpec(_Model):
     vcore_milli: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
     kerberos: KerberosSpec | None = None
     tls: TlsSpec | None = None
+    exclude_files: Annotated[list[AbsolutePath], Field(min_length=1)] | None = None
+    include_files: Annotated[list[AbsolutePath], Field(min_length=1)] | None = None
 
     def rules(self, *, manager_is_local: bool) -> Rules:
         """How the NodeManagers of a node are found. `manager_is_local`: the ResourceManager is reached by loopback."""

@@ -39,6 +39,10 @@ vcoreMilli: 1000
 # Web ports that speak TLS, and the authority to trust if it is none of this host's.
 # tls:
 #   caFile: /etc/fallow/hadoop-ca.pem
+# For `fallow yarn decommission`: the ResourceManagers' exclude and include files where this host has them, one for each
+# of them unless they share it. Default: the paths that they read them from themselves.
+# excludeFiles: [/mnt/rm1/hadoop/exclude, /mnt/rm2/hadoop/exclude]
+# includeFiles: [/mnt/rm1/hadoop/include, /mnt/rm2/hadoop/include]
 """
 
 

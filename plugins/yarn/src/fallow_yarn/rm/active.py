@@ -54,7 +54,13 @@ class Manager(Protocol):
     def check_rights(self, deadline: Deadline) -> None:
         """Show that the user may change sizes."""
 
-    def applications(self, deadline: Deadline) -> tuple[RunningApplication, ...]:
+    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
+        """Have it read its lists of nodes again."""
+
+    def setting(self, key: str, deadline: Deadline) -> str | None:
+        """One of its own settings."""
+
+    def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
         """The running applications."""
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
@@ -126,9 +132,17 @@ class ActiveManager:
         """See `ResourceManager.check_rights`."""
         self._ask(lambda manager, until: manager.check_rights(until), deadline)
 
-    def applications(self, deadline: Deadline) -> tuple[RunningApplication, ...]:
+    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
+        """See `ResourceManager.refresh_nodes`."""
+        self._ask(lambda manager, until: manager.refresh_nodes(grace_seconds, until), deadline)
+
+    def setting(self, key: str, deadline: Deadline) -> str | None:
+        """See `ResourceManager.setting`."""
+        return self._ask(lambda manager, until: manager.setting(key, until), deadline)
+
+    def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
         """See `ResourceManager.applications`."""
-        return self._ask(lambda manager, until: manager.applications(until), deadline)
+        return self._ask(lambda manager, until: manager.applications(until, requests=requests), deadline)
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         """See `ResourceManager.signal`."""

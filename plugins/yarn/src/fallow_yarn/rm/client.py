@@ -9,11 +9,12 @@ from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.applications import RunningApplication, read_applications
-from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setup
+from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setting, read_setup
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
 from fallow_yarn.rm.place import Place, Server, server
+from fallow_yarn.rm.refresh import refresh_nodes
 from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
 from fallow_yarn.rm.signal import signal_container
 from fallow_yarn.rm.size import Size
@@ -144,9 +145,17 @@ class ResourceManager:
         """Show, without a change, that the user may change sizes; AccessDeniedError or another YarnError if not."""
         send(self._admin.call, (), deadline)
 
-    def applications(self, deadline: Deadline) -> tuple[RunningApplication, ...]:
-        """The running applications: one page."""
-        return read_applications(self._web, deadline)
+    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
+        """Have it read its lists of nodes again (see `refresh.refresh_nodes`)."""
+        refresh_nodes(self._admin.call, grace_seconds, deadline)
+
+    def setting(self, key: str, deadline: Deadline) -> str | None:
+        """One of its own settings; None if it has no such one, or does not show it to this user."""
+        return read_setting(self._web, key, deadline)
+
+    def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
+        """The applications: one page. With `requests` it is a larger one, with what each of them waits for."""
+        return read_applications(self._web, deadline, requests=requests)
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         """Have a container signalled by its NodeManager, at its next heartbeat: SIGTERM, or with `force` SIGKILL."""

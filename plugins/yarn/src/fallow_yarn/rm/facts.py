@@ -100,16 +100,18 @@ def read_setup(web: Web, total: Size | None, deadline: Deadline) -> Setup:
 
 
 def _allocation(web: Web, bound: str, deadline: Deadline) -> Size | None:
-    values = [_setting(web, f"yarn.scheduler.{bound}-allocation-{unit}", deadline) for unit in ("mb", "vcores")]
+    values = [read_setting(web, f"yarn.scheduler.{bound}-allocation-{unit}", deadline) for unit in ("mb", "vcores")]
     memory_mb, vcores = (integer(value) for value in values)
     return None if memory_mb is None or vcores is None else Size(memory_mb, vcores)
 
 
-def _setting(web: Web, key: str, deadline: Deadline) -> object:
+def read_setting(web: Web, key: str, deadline: Deadline) -> str | None:
+    """A setting that the ResourceManager was started with; None if it has no such one, or does not show it."""
     try:
-        return member(web.decoded_if_found(f"/conf?name={key}", deadline, object), "property", "value")
+        found = member(web.decoded_if_found(f"/conf?name={key}", deadline, object), "property", "value")
     except AccessDeniedError:
         return None  # hadoop.security.instrumentation.requires.admin closes the page
+    return None if found is None else str(found)
 
 
 def _allocates_in_threads(web: Web, deadline: Deadline) -> bool | None:

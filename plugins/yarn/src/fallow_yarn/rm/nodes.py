@@ -55,6 +55,7 @@ class Node:
 
     `capability` is the size the ResourceManager keeps for the node; its scheduler may still work with an earlier one.
     `used` and `containers` are the scheduler's, and both 0 also while it has the node out of its table.
+    `grace_seconds` is what a node that is being decommissioned was given when that began; -1: for ever.
     """
 
     node_id: str
@@ -65,6 +66,7 @@ class Node:
     custom: tuple[CustomResource, ...]
     used: Size
     containers: int
+    grace_seconds: int | None = None
 
 
 def list_nodes(call: Call, where: str, deadline: Deadline) -> tuple[Node, ...]:
@@ -109,7 +111,15 @@ def _node(report: yarn_pb2.NodeReport) -> Node:
         ),
         used=_size(report.used),
         containers=report.containers,
+        grace_seconds=_grace(report),
     )
+
+
+def _grace(report: yarn_pb2.NodeReport) -> int | None:
+    if not report.HasField("decommissioning_timeout"):
+        return None
+    given = report.decommissioning_timeout
+    return given if given < 1 << 31 else -1
 
 
 def _size(resource: yarn_pb2.Resource) -> Size:

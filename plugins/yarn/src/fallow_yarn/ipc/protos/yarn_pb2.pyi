@@ -18,6 +18,12 @@ class NodeState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DECOMMISSIONING: _ClassVar[NodeState]
     SHUTDOWN: _ClassVar[NodeState]
 
+class DecommissionType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NORMAL: _ClassVar[DecommissionType]
+    GRACEFUL: _ClassVar[DecommissionType]
+    FORCEFUL: _ClassVar[DecommissionType]
+
 class SignalCommand(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     OUTPUT_THREAD_DUMP: _ClassVar[SignalCommand]
@@ -31,6 +37,9 @@ LOST: NodeState
 REBOOTED: NodeState
 DECOMMISSIONING: NodeState
 SHUTDOWN: NodeState
+NORMAL: DecommissionType
+GRACEFUL: DecommissionType
+FORCEFUL: DecommissionType
 OUTPUT_THREAD_DUMP: SignalCommand
 GRACEFUL_SHUTDOWN: SignalCommand
 FORCEFUL_SHUTDOWN: SignalCommand
@@ -62,20 +71,22 @@ class Resource(_message.Message):
     def __init__(self, memory_mb: _Optional[int] = ..., virtual_cores: _Optional[int] = ..., values: _Optional[_Iterable[_Union[ResourceInformation, _Mapping]]] = ...) -> None: ...
 
 class NodeReport(_message.Message):
-    __slots__ = ("node_id", "http_address", "used", "capability", "containers", "state")
+    __slots__ = ("node_id", "http_address", "used", "capability", "containers", "state", "decommissioning_timeout")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     CAPABILITY_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    DECOMMISSIONING_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     node_id: NodeId
     http_address: bytes
     used: Resource
     capability: Resource
     containers: int
     state: NodeState
-    def __init__(self, node_id: _Optional[_Union[NodeId, _Mapping]] = ..., http_address: _Optional[bytes] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., state: _Optional[_Union[NodeState, str]] = ...) -> None: ...
+    decommissioning_timeout: int
+    def __init__(self, node_id: _Optional[_Union[NodeId, _Mapping]] = ..., http_address: _Optional[bytes] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., state: _Optional[_Union[NodeState, str]] = ..., decommissioning_timeout: _Optional[int] = ...) -> None: ...
 
 class GetClusterNodesRequest(_message.Message):
     __slots__ = ("states",)
@@ -110,6 +121,14 @@ class UpdateNodeResourceRequest(_message.Message):
     NODES_FIELD_NUMBER: _ClassVar[int]
     nodes: _containers.RepeatedCompositeFieldContainer[NodeResource]
     def __init__(self, nodes: _Optional[_Iterable[_Union[NodeResource, _Mapping]]] = ...) -> None: ...
+
+class RefreshNodesRequest(_message.Message):
+    __slots__ = ("kind", "timeout")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    kind: DecommissionType
+    timeout: int
+    def __init__(self, kind: _Optional[_Union[DecommissionType, str]] = ..., timeout: _Optional[int] = ...) -> None: ...
 
 class ApplicationId(_message.Message):
     __slots__ = ("id", "cluster_timestamp")

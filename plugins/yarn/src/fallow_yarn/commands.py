@@ -1,0 +1,14 @@
+"""What the entry point of the commands names. Loading it is cheap: the commands are imported when one is called."""
+
+from typing import Any
+
+from fallow_hookspecs import API_LEVEL, CommandHost, Commands
+
+
+def _build(host: CommandHost) -> Any:
+    from fallow_yarn.lifecycle.command import commands
+
+    return commands(host)
+
+
+COMMANDS = Commands(name="yarn", api_levels=(API_LEVEL, API_LEVEL), build=_build)

@@ -1,0 +1,181 @@
+"""`fallow yarn decommission` and `fallow yarn recommission`."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+
+from fallow_hookspecs import CommandHost
+from fallow_yarn.access import access
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.errors import YarnError
+from fallow_yarn.hadoop_conf import HadoopConfError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.lifecycle.chosen import hosts_of
+from fallow_yarn.lifecycle.decommissioning import CALL_SECONDS, Decommissioning, Progress
+from fallow_yarn.lifecycle.duration import seconds
+from fallow_yarn.lifecycle.list_file import ListFileError
+from fallow_yarn.lifecycle.lists import Lists, lists_of
+from fallow_yarn.lifecycle.recommissioning import recommission as recommission_hosts
+from fallow_yarn.places import places
+from fallow_yarn.plugin import Shared, resource_manager
+from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.nodes import State
+
+POLL_SECONDS: Final = 1.0
+LINE_SECONDS: Final = 30.0  # at least one line of progress in this time
+SLACK_SECONDS: Final = 60.0  # a ResourceManager looks at graces every 20 s
+INTERRUPTED: Final = 130
+
+
+def commands(host: CommandHost) -> click.Group:
+    """The group `yarn`."""
+
+    @click.group("yarn")
+    def yarn() -> None:
+        """Take YARN nodes out of a cluster, and in again."""
+
+    cluster_option = click.option("--cluster", metavar="NAME", help="Which cluster; needed if there are several.")
+    config_option = click.option(
+        "--config", "-c", "config", type=click.Path(path_type=Path, readable=False), help="As of the other commands."
+    )
+
+    @yarn.command()
+    @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+    @cluster_option
+    @click.option(
+        "--grace", metavar="TIME", callback=seconds, default="10m", show_default=True, help="How long tasks may go on."
+    )
+    @click.option("--force", is_flag=True, help="Without a grace: what runs there ends now.")
+    @config_option
+    def decommission(nodes: tuple[str, ...], cluster: str | None, grace: int, force: bool, config: Path | None) -> int:
+        """Take nodes out of a cluster, each said by its id or host, with all NodeManagers of that host.
+
+        Nothing new starts there; the ResourceManager ends what still runs when the grace is over, and its NodeManager
+        ends by itself. Shown until that is so. Ctrl-C ends only the showing. A ResourceManager that becomes active
+        meanwhile is told too.
+        """
+        with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
+            hosts = hosts_of(nodes, manager.nodes(_soon()))
+            return _decommission(Decommissioning(manager, lists, hosts, 0 if force else grace, time.monotonic), hosts)
+
+    @yarn.command()
+    @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
+    @cluster_option
+    @config_option
+    def recommission(nodes: tuple[str, ...], cluster: str | None, config: Path | None) -> None:
+        """Take nodes into a cluster again, or stop taking them out. What runs there goes on."""
+        with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
+            listed = [name for file in lists.excludes for name in file.hosts()]
+            hosts = hosts_of(nodes, manager.nodes(_soon()), listed)
+            recommission_hosts(manager, lists, hosts)
+            _show_back(manager, hosts)
+
+    return yarn
+
+
+@contextmanager
+def _managed(spec: YarnSpec) -> Iterator[tuple[Manager, Lists]]:
+    """The cluster's ResourceManager and lists; what goes wrong with them is the user's to read."""
+    try:
+        manager = resource_manager(places(spec), Shared(access(spec)))
+        try:
+            yield manager, lists_of(spec, manager, _soon())
+        finally:
+            manager.close()
+    except (YarnError, ListFileError, HadoopConfError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
+    names = " ".join(hosts)
+    with _sigterm_as_ctrl_c():
+        try:
+            decommissioning.begin()
+        except KeyboardInterrupt:
+            click.echo(f"interrupted; nothing is left in the exclude files, and {names} may be draining:")
+            click.echo(
+                f"  fallow yarn decommission {names}    to go on\n  fallow yarn recommission {names}    to undo it"
+            )
+            return INTERRUPTED
+        try:
+            done = _follow(decommissioning)
+        except KeyboardInterrupt:
+            decommissioning.settle()
+            click.echo(f"{names}: goes on without this command, until the grace is over at the latest.")
+            click.echo("A failover of the ResourceManager until then ends at once what runs there; to watch over that:")
+            click.echo(f"  fallow yarn decommission {names}\nto take it back:\n  fallow yarn recommission {names}")
+            return INTERRUPTED
+    decommissioning.settle()
+    if done:
+        click.echo(f"{names}: decommissioned. To take it in again: fallow yarn recommission {names}")
+        return 0
+    click.echo(
+        f"{names}: the grace is over, and the ResourceManager has not ended it; to end it now: --force", err=True
+    )
+    return 1
+
+
+def _follow(decommissioning: Decommissioning) -> bool:
+    """Show progress; whether it is done, and not just late."""
+    shown, shown_at = "", 0.0
+    while True:
+        progress = decommissioning.look()
+        line = _line(progress)
+        now = time.monotonic()
+        if line != shown or now - shown_at >= LINE_SECONDS:
+            left = f"; {progress.left_seconds:.0f} s of the grace left" if progress.left_seconds > 0 else ""
+            click.echo(line + left)
+            shown, shown_at = line, now
+        if progress.done or progress.left_seconds < -SLACK_SECONDS:
+            return progress.done
+        time.sleep(POLL_SECONDS)
+
+
+def _line(progress: Progress) -> str:
+    if progress.away:
+        return f"no answer: {progress.away}"
+    if not progress.nodes:
+        return "not registered with the active ResourceManager"
+    again = "in use again, as after a failover; told once more: " if progress.told_again else ""
+    nodes = (
+        f"{node.node_id} {node.state}, {node.containers} containers with {node.used.memory_mb} MB"
+        f" and {node.used.vcores} vcores"
+        for node in progress.nodes
+    )
+    return again + "; ".join(nodes)
+
+
+def _show_back(manager: Manager, hosts: list[str]) -> None:
+    end = time.monotonic() + CALL_SECONDS
+    while True:
+        nodes = [node for node in manager.nodes(_soon()) if node.host in hosts]
+        if all(node.state is not State.DECOMMISSIONING for node in nodes) or time.monotonic() > end:
+            break
+        time.sleep(POLL_SECONDS / 4)
+    for node in nodes:
+        click.echo(f"{node.node_id}: {node.state}")
+    absent = set(hosts) - {node.host for node in nodes if node.state is State.RUNNING}
+    for host in sorted(absent):
+        click.echo(f"{host}: may come back; start its NodeManager")
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before: Callable[[int, FrameType | None], object] | int | None = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _soon() -> Deadline:
+    return Deadline.after(CALL_SECONDS)

@@ -1,0 +1,123 @@
+"""Taking nodes out of a cluster with a grace, through failovers of the ResourceManager.
+
+A ResourceManager that becomes active reads its exclude file and refuses every NodeManager in it, whose containers end
+at once: a failover makes nothing of a grace. So the hosts are in the file only for the moment in which the
+ResourceManager reads it, and again from the end on, for good. One that has become active since then finds the nodes in
+use, and is told again, with what is left of the grace.
+"""
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from fallow_yarn.errors import YarnError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.lifecycle.lists import EXCLUDE_KEY, LifecycleError, Lists
+from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.nodes import ACTIVE, Node, State
+
+CALL_SECONDS: Final = 10.0
+MOST_IGNORED: Final = 5
+"""How many times in a row a ResourceManager may be told and have the node in use all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far it is. `nodes` are those of the hosts as the ResourceManager lists them; `away`: why it does not.
+
+    `told_again`: it had them in use, as after a failover.
+    """
+
+    nodes: tuple[Node, ...]
+    left_seconds: float
+    done: bool = False
+    told_again: bool = False
+    away: str = ""
+
+
+class Decommissioning:
+    """The hosts of one decommissioning. Hold the lock of the lists from before `begin` on."""
+
+    def __init__(
+        self, manager: Manager, lists: Lists, hosts: Collection[str], grace_seconds: int, clock: Callable[[], float]
+    ) -> None:
+        self._manager, self._lists = manager, lists
+        self._hosts = tuple(hosts)
+        self._clock = clock
+        self._told_seconds = grace_seconds
+        self._end = clock() + grace_seconds
+        self._ignored = 0
+
+    def begin(self) -> None:
+        """Tell the ResourceManager. If anything is wrong, nothing has changed.
+
+        :raises LifecycleError: other nodes would be affected.
+        :raises ListFileError: a file cannot be written.
+        :raises YarnError: the ResourceManager cannot be asked, or refuses.
+        """
+        self._lists.check_writable()
+        self._manager.check_rights(self._soon())
+        self._tell(self._manager.nodes(self._soon()))
+
+    def look(self) -> Progress:
+        """See how far it is, and tell the ResourceManager again if it does not know. To be called every second or so.
+
+        :raises LifecycleError: the ResourceManager reads other files than those that were written.
+        """
+        left = self._end - self._clock()
+        try:
+            nodes = self._manager.nodes(self._soon())
+            own = tuple(node for node in nodes if node.host in self._hosts)
+            in_use = [node for node in own if node.state in ACTIVE and node.state is not State.DECOMMISSIONING]
+            self._ignored = self._ignored + 1 if in_use else 0
+            if self._ignored > MOST_IGNORED:
+                raise self._why_ignored(in_use[0])
+            if in_use:
+                self._tell(nodes)
+        except LifecycleError:
+            raise
+        except YarnError as error:
+            return Progress(nodes=(), left_seconds=left, away=str(error))
+        if not own:  # a NodeManager that has not found the active ResourceManager yet, or has ended
+            return Progress(nodes=(), left_seconds=left, done=left <= 0)
+        done = not any(node.state in ACTIVE for node in own)
+        return Progress(nodes=own, left_seconds=left, done=done, told_again=bool(in_use))
+
+    def settle(self) -> None:
+        """Leave the hosts in the files, so that it stays so, and goes on without this; then tell the ResourceManager.
+
+        :raises ListFileError: a file cannot be written.
+        :raises YarnError: the ResourceManager was not told; the files are written.
+        """
+        self._lists.exclude(self._hosts, self._told_seconds)
+        nodes = self._manager.nodes(self._soon())
+        self._lists.check_others(nodes, self._hosts, self._told_seconds)
+        self._manager.refresh_nodes(self._told_seconds, self._soon())
+
+    def _tell(self, nodes: Collection[Node]) -> None:
+        seconds = max(0, math.ceil(self._end - self._clock()))
+        self._lists.check_others(nodes, self._hosts, seconds)
+        added: dict[str, None] = {}
+        try:
+            for hosts in self._lists.exclude(self._hosts, seconds).values():
+                added |= dict.fromkeys(hosts)
+            self._manager.refresh_nodes(seconds, self._soon())
+            self._told_seconds = seconds
+        finally:
+            self._lists.take_out(added)
+
+    def _soon(self) -> Deadline:
+        return Deadline.after(CALL_SECONDS)
+
+    def _why_ignored(self, node: Node) -> LifecycleError:
+        files = " and ".join(str(file) for file in self._lists.excludes)
+        try:
+            read = self._manager.setting(EXCLUDE_KEY, self._soon()) or "none"
+        except YarnError:
+            read = "one that it does not tell"
+        return LifecycleError(
+            f"{self._manager.place}: it was told {MOST_IGNORED} times and has node {node.node_id} {node.state} still:"
+            f" it reads exclude file {read}, and {files} was written; say where its file is on this host with"
+            " spec.excludeFiles, with one for each ResourceManager unless they share it"
+        )

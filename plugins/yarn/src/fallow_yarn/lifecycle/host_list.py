@@ -1,0 +1,68 @@
+"""What stands in a file of excluded or included hosts, and its plain form. Pure.
+
+Edits change the entries of the hosts named and leave every other byte as it is: comments, order, white space.
+Plain: words between white space, each a host; a word that begins with `#` makes the rest of its line a comment.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+_WORD: Final = re.compile(r"\S+")
+
+
+class HostListError(Exception):
+    """A file of hosts is not what the ResourceManager could read."""
+
+
+class HostList(Protocol):
+    """One kind of file. Hosts are compared as they are written."""
+
+    has_graces: bool
+
+    def hosts(self, text: str) -> Mapping[str, int | None]:
+        """Every host, with its own grace in seconds where it has one."""
+
+    def with_hosts(self, text: str, hosts: Iterable[str], grace_seconds: int | None) -> str:
+        """The text with these hosts, all of which have the grace then where the file has graces."""
+
+    def without_hosts(self, text: str, hosts: Iterable[str]) -> str:
+        """The text without them."""
+
+
+class PlainList:
+    """Words and comments, without a grace."""
+
+    has_graces = False
+
+    def hosts(self, text: str) -> Mapping[str, int | None]:
+        """See `HostList`."""
+        return {word[0]: None for line in text.splitlines() for word in _words(line)}
+
+    def with_hosts(self, text: str, hosts: Iterable[str], grace_seconds: int | None) -> str:
+        """New hosts come last, each on a line of its own."""
+        missing = [host for host in hosts if host not in self.hosts(text)]
+        end = "\n" if missing and text and not text.endswith("\n") else ""
+        return text + end + "".join(f"{host}\n" for host in missing)
+
+    def without_hosts(self, text: str, hosts: Iterable[str]) -> str:
+        """A line that is left with nothing goes as a whole."""
+        gone = set(hosts)
+        kept = []
+        for line in text.splitlines(keepends=True):
+            found = [word for word in _words(line) if word[0] in gone]
+            rest = line
+            for word in reversed(found):
+                rest = rest[: word.start()] + rest[word.end() :].lstrip(" \t")
+            if not found or rest.strip():
+                kept.append(rest)
+        return "".join(kept)
+
+
+def _words(line: str) -> list[re.Match[str]]:
+    words = []
+    for word in _WORD.finditer(line):
+        if word[0].startswith("#"):
+            break
+        words.append(word)
+    return words

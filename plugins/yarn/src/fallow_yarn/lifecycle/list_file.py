@@ -1,0 +1,139 @@
+"""A file of hosts: read, and written whole or not at all, with its owner and mode."""
+
+import fcntl
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from fallow_yarn.lifecycle.host_list import HostList, HostListError, PlainList
+from fallow_yarn.lifecycle.xml_list import XmlList
+
+MOST_TRIES: Final = 5
+
+
+class ListFileError(Exception):
+    """A file of hosts cannot be read or written."""
+
+
+class ListFile:
+    """One file of hosts at a path, which may be a link."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kind: HostList = (
+            XmlList() if path.name.endswith(".xml") else PlainList()
+        )  # as the ResourceManager tells them
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> str:
+        """Its text; ListFileError if it cannot be read."""
+        return self._read()[0]
+
+    def hosts(self) -> dict[str, int | None]:
+        """Its hosts, with their own graces."""
+        try:
+            return dict(self.kind.hosts(self.read()))
+        except HostListError as error:
+            raise ListFileError(f"{self.path}: {error}") from None
+
+    def change(self, edit: Callable[[str], str]) -> bool:
+        """Replace its text by what `edit` makes of it; whether that is another one. Once more if somebody else wrote.
+
+        :raises ListFileError: it cannot be read or written; it is as it was then.
+        """
+        for _ in range(MOST_TRIES):
+            before, seen = self._read()
+            try:
+                after = edit(before)
+            except HostListError as error:
+                raise ListFileError(f"{self.path}: {error}") from None
+            if after == before:
+                return False
+            if self._replace(after, seen):
+                return True
+        raise ListFileError(f"{self.path}: somebody else writes it all the time; try again")
+
+    def check_writable(self) -> None:
+        """ListFileError if it could not be replaced. Nothing is changed."""
+        _, seen = self._read()
+        self._written("", seen).unlink()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else of Fallow's writes it meanwhile; ListFileError if somebody does."""
+        lock = self._target().with_name(f".{self.path.name}.fallow-lock")
+        try:
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise ListFileError(f"{lock} cannot be written: {error.strerror}; run this as {self._owner()}") from None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise ListFileError(f"{self.path}: another fallow is decommissioning with it; wait for its end") from None
+        finally:
+            os.close(descriptor)
+
+    def _target(self) -> Path:
+        return Path(os.path.realpath(self.path))
+
+    def _read(self) -> tuple[str, os.stat_result]:
+        try:
+            with self._target().open(encoding="utf-8", newline="") as file:
+                return file.read(), os.fstat(file.fileno())
+        except FileNotFoundError:
+            raise ListFileError(
+                f"{self.path} is not there; if it is the ResourceManager's, make it an empty file"
+            ) from None
+        except UnicodeDecodeError:
+            raise ListFileError(f"{self.path}: it is no text") from None
+        except OSError as error:
+            raise ListFileError(f"{self.path} cannot be read: {error.strerror}; run this as its owner") from None
+
+    def _replace(self, text: str, seen: os.stat_result) -> bool:
+        """Whether it was replaced, or else was changed by somebody since it was read."""
+        new = self._written(text, seen)
+        try:
+            now = self._target().stat()
+            if (now.st_ino, now.st_mtime_ns, now.st_size) != (seen.st_ino, seen.st_mtime_ns, seen.st_size):
+                new.unlink()
+                return False
+            new.replace(self._target())
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise ListFileError(f"{self.path} cannot be replaced: {error.strerror}") from None
+        return True
+
+    def _written(self, text: str, like: os.stat_result) -> Path:
+        """A new file beside it with the text, and its owner and mode."""
+        folder = self._target().parent
+        new: Path | None = None
+        try:
+            descriptor, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=folder)
+            new = Path(name)
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+                if (os.geteuid(), os.getegid()) != (like.st_uid, like.st_gid):
+                    os.fchown(file.fileno(), like.st_uid, like.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            if new is not None:
+                new.unlink(missing_ok=True)
+            raise ListFileError(
+                f"{self.path} cannot be replaced in {folder}: {error.strerror}; run this as {self._owner()}"
+            ) from None
+        return new
+
+    def _owner(self) -> str:
+        try:
+            return f"{self._target().owner()} or root"
+        except (OSError, KeyError):
+            return "root"

@@ -1,0 +1,112 @@
+"""The files of excluded and included hosts of one cluster, and what a refresh with them would do to others' nodes."""
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.errors import YarnError
+from fallow_yarn.hadoop_conf import read_folder
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.lifecycle.list_file import ListFile
+from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.nodes import Node, State
+
+EXCLUDE_KEY: Final = "yarn.resourcemanager.nodes.exclude-path"
+INCLUDE_KEY: Final = "yarn.resourcemanager.nodes.include-path"
+
+
+class LifecycleError(YarnError):
+    """A node cannot be decommissioned or recommissioned; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """The files, one or more of each kind; of the included hosts there may be none. They are to say the same."""
+
+    excludes: tuple[ListFile, ...]
+    includes: tuple[ListFile, ...] = ()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else of Fallow's writes them meanwhile."""
+        with ExitStack() as stack:
+            for file in self._files():
+                stack.enter_context(file.locked())
+            yield
+
+    def check_writable(self) -> None:
+        """ListFileError if one of them could not be replaced."""
+        for file in self._files():
+            file.check_writable()
+
+    def exclude(self, hosts: Collection[str], grace_seconds: int | None) -> dict[ListFile, list[str]]:
+        """Exclude these hosts; which were not in which file before."""
+        added = {}
+        for file in self.excludes:
+            known = file.hosts()
+            added[file] = [host for host in hosts if host not in known]
+            file.change(lambda text, kind=file.kind: kind.with_hosts(text, hosts, grace_seconds))  # type: ignore[misc]
+        return added
+
+    def take_out(self, hosts: Collection[str]) -> None:
+        """Exclude these hosts no longer."""
+        for file in self.excludes:
+            file.change(lambda text, kind=file.kind: kind.without_hosts(text, hosts))  # type: ignore[misc]
+
+    def include(self, hosts: Collection[str]) -> None:
+        """Include these hosts, where only hosts that are listed are taken."""
+        for file in self.includes:
+            if file.hosts():
+                file.change(lambda text, kind=file.kind: kind.with_hosts(text, hosts, None))  # type: ignore[misc]
+
+    def excluded(self, host: str) -> bool:
+        """Whether one of the files excludes this host."""
+        return any(host in file.hosts() for file in self.excludes)
+
+    def check_others(self, nodes: Iterable[Node], hosts: Collection[str], grace_seconds: int) -> None:
+        """LifecycleError if a refresh now would change what somebody else has decided for other nodes."""
+        for node in nodes:
+            if node.state is not State.DECOMMISSIONING or node.host in hosts:
+                continue
+            for file in self.excludes:
+                known = file.hosts()
+                if node.host not in known:
+                    why = f"and is not in {file}: it would be in use again"
+                elif known[node.host] is None and node.grace_seconds != grace_seconds:
+                    why = f"with a grace of {node.grace_seconds} s, which would be {grace_seconds} s then"
+                else:
+                    continue
+                raise LifecycleError(
+                    f"node {node.node_id} is being decommissioned by somebody else, {why}; wait until that is done, or"
+                    " use an exclude file whose name ends in .xml and in which each host has a timeout of its own"
+                )
+
+    def _files(self) -> tuple[ListFile, ...]:
+        return (*self.excludes, *self.includes)
+
+
+def lists_of(spec: YarnSpec, manager: Manager, deadline: Deadline) -> Lists:
+    """The files that the cluster file names, or else those of Hadoop's own configuration.
+
+    :raises LifecycleError: it reads none.
+    :raises YarnError: it cannot be asked.
+    :raises HadoopConfError: the folder with its configuration cannot be read.
+    """
+    excludes = spec.exclude_files or _said(EXCLUDE_KEY, spec, manager, deadline)
+    if not excludes:
+        raise LifecycleError(
+            f"{manager.place}: it has no exclude file, or does not show which; set {EXCLUDE_KEY} in its yarn-site.xml,"
+            " and spec.excludeFiles if this host has the file at another path"
+        )
+    includes = spec.include_files or _said(INCLUDE_KEY, spec, manager, deadline)
+    return Lists(tuple(ListFile(Path(path)) for path in excludes), tuple(ListFile(Path(path)) for path in includes))
+
+
+def _said(key: str, spec: YarnSpec, manager: Manager, deadline: Deadline) -> list[str]:
+    """A path as the folder of Hadoop's has it, or else the ResourceManager."""
+    path = read_folder(spec.hadoop_conf_dir).text(key) if spec.hadoop_conf_dir is not None else ""
+    path = path or (manager.setting(key, deadline) or "").strip()
+    return [path] if path else []

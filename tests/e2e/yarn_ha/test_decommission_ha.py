@@ -1,0 +1,124 @@
+"""`fallow yarn decommission` beside two real ResourceManagers: nothing ends before its grace, whoever is active."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.e2e.yarn.application import Application, containers_ended, containers_running
+from tests.e2e.yarn.fallow_process import COMMAND, TIED, Fallow
+from tests.e2e.yarn.jars import Jars
+from tests.e2e.yarn.rest import USER, wait_for
+from tests.e2e.yarn.sizes import SETUP
+from tests.e2e.yarn_ha.pair import Pair
+
+SECONDS = 60
+KEPT = "# nodes that are repaired\n"
+
+pytestmark = pytest.mark.timeout(6 * SECONDS, func_only=True)
+
+
+@pytest.fixture(scope="module")
+def exclude(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("lists") / "exclude"
+    file.write_text(KEPT)
+    return file
+
+
+@pytest.fixture(scope="module")
+def pair(hadoop_jars: Jars, tmp_path_factory: pytest.TempPathFactory, exclude: Path) -> Iterator[Pair]:
+    site = {"rm": {"yarn.resourcemanager.nodes.exclude-path": str(exclude)}}
+    setup = replace(SETUP, node_managers=1, site=site)
+    with Pair(hadoop_jars, tmp_path_factory.mktemp("ha") / "cluster", setup) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def fallow(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fallow]:
+    """A configuration that knows both by the cluster's own files; no `fallow run`."""
+    spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER}
+    with Fallow(tmp_path_factory.mktemp("f"), {"real": spec}, cpu_reserved_milli=0, memory_limit_mb=1024) as fallow:
+        yield fallow
+
+
+@pytest.fixture
+def app(pair: Pair, exclude: Path, tmp_path: Path) -> Iterator[Application]:
+    """Two containers that end when the file `end` is there. Before it the node is in use, with its NodeManager anew."""
+    exclude.write_text(KEPT)
+    pair.kill("nm1")
+    pair.launch("nm1")
+    pair.wait_ready()
+    end = tmp_path / "end"
+    app = pair.submit(2, 256, 1, f"while ! test -e {end}; do sleep 0.1; done")
+    wait_for(lambda: len(containers_running(app)) == 2, SECONDS, "the containers")
+    yield app
+    end.touch()
+
+
+def states(pair: Pair) -> list[str]:
+    return [node.state for node in pair.nodes().values()]
+
+
+@contextmanager
+def decommissioning(pair: Pair, fallow: Fallow, *more: str) -> Iterator["subprocess.Popen[str]"]:
+    """The command in the background, once the ResourceManager knows."""
+    (node_id,) = pair.nodes()
+    command = [*TIED, COMMAND, "yarn", "decommission", node_id, "--cluster", "real", "-c", str(fallow.folder), *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            wait_for(lambda: process.poll() is not None or states(pair) == ["DECOMMISSIONING"], SECONDS, "the start")
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_grace_lasts_through_a_kill_and_a_failover(
+    pair: Pair, fallow: Fallow, app: Application, exclude: Path, tmp_path: Path
+) -> None:
+    running = containers_running(app)
+    changes: list[Callable[[], object]] = [pair.killed, pair.failed_over]
+    with decommissioning(pair, fallow, "--grace", "10m") as command:
+        for change in changes:
+            with change():  # type: ignore[attr-defined]
+                wait_for(lambda: states(pair) == ["DECOMMISSIONING"], SECONDS, "the new active one to know of it")
+            assert containers_running(app) == running
+            assert exclude.read_text() == KEPT
+        (tmp_path / "end").touch()
+        told, _ = command.communicate(timeout=SECONDS)
+    assert command.returncode == 0, told
+    assert "told once more" in told
+    assert "localhost: decommissioned." in told
+    assert states(pair) == ["DECOMMISSIONED"]
+    assert exclude.read_text() == KEPT + "localhost\n"
+    assert {ended.exit_code for ended in containers_ended(app)} == {0}
+    assert "may come back; start its NodeManager" in fallow.succeed("yarn", "recommission", "localhost")
+    assert exclude.read_text() == KEPT
+    pair.kill("nm1")
+    pair.launch("nm1")
+    pair.wait_ready()
+
+
+def test_ctrl_c_leaves_it_to_go_on_and_it_can_be_undone(
+    pair: Pair, fallow: Fallow, app: Application, exclude: Path
+) -> None:
+    with decommissioning(pair, fallow) as command:
+        command.send_signal(signal.SIGINT)
+        told, _ = command.communicate(timeout=SECONDS)
+    assert command.returncode == 130
+    assert "fallow yarn recommission localhost" in told
+    assert exclude.read_text() == KEPT + "localhost\n"
+    assert states(pair) == ["DECOMMISSIONING"]
+    assert ": RUNNING" in fallow.succeed("yarn", "recommission", "localhost")
+    assert exclude.read_text() == KEPT
+    assert containers_ended(app) == []
+
+
+def test_force_ends_what_runs(pair: Pair, fallow: Fallow, app: Application) -> None:
+    running = containers_running(app)
+    assert len(running) == 2
+    assert "decommissioned" in fallow.succeed("yarn", "decommission", "localhost", "--force")
+    assert states(pair) == ["DECOMMISSIONED"]
+    assert "RUNNING" not in fallow.succeed("yarn", "recommission", "localhost")
