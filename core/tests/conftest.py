@@ -82,8 +82,10 @@ class FakeProc:
         (self.root / f"{pid}").mkdir(exist_ok=True)
         middle = f"{pid} {pid} 0 -1 4194304 11 12 13 14"
         times = f"{own - own // 3} {own // 3} {reaped - reaped // 3} {reaped // 3}"
-        self.write(f"{pid}/stat", f"{pid} ({name}) S {parent} {middle} {times} 20 0 1 0 {start} 1000 50 1844 1 1 0\n")
-        self.write(f"{pid}/statm", f"9000 {private_pages + 300} 300 1 0 500 0\n")
+        resident = private_pages + 300
+        stat = f"{pid} ({name}) S {parent} {middle} {times} 20 0 1 0 {start} 1000 {resident} 1844 1 1 0\n"
+        self.write(f"{pid}/stat", stat)
+        self.write(f"{pid}/statm", f"9000 {resident} 300 1 0 500 0\n")
 
     def end(self, pid: int) -> None:
         """The process is gone."""

@@ -184,7 +184,7 @@ class Host:
         lists = {CLUSTER: self.listed()}
         every = frozenset(stat.process for stat in self.stats.values()) - self.strangers
         batch = BatchPass(at=self.now, processes=dict(self.stats), batch=every, private_bytes=dict(self.private))
-        self.requested = self.agent.look(batch, lists, {CLUSTER: self.applications})
+        self.agent.look(batch, lists, {CLUSTER: self.applications})
         view = node_view(now=self.now, memory_used=self.used)
         self.agent.act(view.sample, view.ledger, lists, self.instances, {}, self.now)
 

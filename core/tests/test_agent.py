@@ -7,6 +7,7 @@ from core.tests.qos_values import GIB
 
 from fallow_core import durable
 from fallow_core.agent.endings_file import FILE_NAME, EndingsFile
+from fallow_core.agent.seen import requested_by_row
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import StrategyMode
 from fallow_hookspecs import Application, Gang, KillResult, Process, Resources, TaskState
@@ -38,7 +39,7 @@ def test_what_tasks_use_is_measured_by_their_processes(host: Host) -> None:
     host.tick()
     used = {task.task.id: task.usage.memory_bytes for task in host.agent.tasks if task.usage is not None}
     assert used == {"small": GIB, "big": 8 * GIB}
-    assert host.requested == {ROW: Resources(2000, 2 * GIB)}
+    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
 
 
 def test_with_an_incomplete_list_a_task_counts_as_long_as_a_process_of_it_lives(host: Host) -> None:
@@ -50,7 +51,7 @@ def test_with_an_incomplete_list_a_task_counts_as_long_as_a_process_of_it_lives(
     host.exits("big")
     host.tick(1)
     assert {task.task.id for task in host.agent.tasks} == {"small", "localizing"}
-    assert host.requested == {ROW: Resources(2000, 2 * GIB)}
+    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
     host.complete = True
     host.tick(1)
     assert {task.task.id for task in host.agent.tasks} == {"small", "big", "localizing"}

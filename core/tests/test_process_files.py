@@ -5,6 +5,7 @@ from pathlib import Path
 from subprocess import Popen
 
 import pytest
+from core.tests.conftest import FakeProc
 from core.tests.fake_agent import child, identity
 
 from fallow_core.node import process_files, procfs
@@ -49,6 +50,7 @@ def test_a_process_that_has_ended_is_left_out_and_its_files_closed(files: Proces
         assert descriptors() == before + 3  # and the pipe of the child
     assert who.pid not in files.stats()
     assert files.private_bytes(who) == 0
+    files.keep(frozenset())
     assert descriptors() == before
 
 
@@ -71,6 +73,22 @@ def test_a_pid_that_is_anothers_now_is_read_anew(tmp_path: Path) -> None:
     (tmp_path / "7" / "stat").write_text(stat(7, 2))
     files.keep(frozenset({Process(7, 2)}))
     assert files.stats()[7].start_ticks == 2
+    files.close()
+
+
+def test_memory_is_read_again_only_of_a_process_that_has_run_or_touched_pages(fake_proc: FakeProc) -> None:
+    files = ProcessFiles(fake_proc.root)
+
+    def pages(in_stat: int, in_statm: int, own: int) -> int:
+        fake_proc.process(7, private_pages=in_stat, own=own)
+        fake_proc.write("7/statm", f"9000 {300 + in_statm} 300 1 0 500 0\n")
+        return files.private_bytes(files.stats()[7].process) // procfs.PAGE_BYTES
+
+    assert pages(5, 5, own=10) == 5
+    assert pages(5, 99, own=10) == 5  # which no kernel shows: nothing has run
+    assert pages(6, 6, own=10) == 6
+    assert pages(6, 8, own=11) == 8
+    assert files.private_bytes(Process(7, 999)) == 0
     files.close()
 
 

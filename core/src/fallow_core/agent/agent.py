@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 
 from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.agent.orders import Orders
-from fallow_core.agent.seen import leaders, requested_by_row, seen_tasks, unsure
+from fallow_core.agent.seen import leaders, seen_tasks, unsure
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeLedger
-from fallow_core.ledger.rows import RowKey
 from fallow_core.log import event
 from fallow_core.model.listed import Listed
 from fallow_core.model.qos_policy import QosPolicy
@@ -24,7 +23,7 @@ from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.plan import PlanState, Squeezes, plan, squeezing_first
 from fallow_core.qos.victims import Choice
-from fallow_hookspecs import Application, Node, Process, Resources, TaskState
+from fallow_hookspecs import Application, Node, Process, TaskState
 
 log = logging.getLogger("fallow.agent")
 
@@ -83,8 +82,8 @@ class Agent:
 
     def look(
         self, batch: BatchPass, lists: Mapping[str, Listed], applications: Mapping[str, Iterable[Application]]
-    ) -> dict[RowKey, Resources]:
-        """Bring the tasks up to date; the result is what those on each of a framework's nodes were promised.
+    ) -> None:
+        """Bring the tasks up to date.
 
         A task whose cluster's list is not complete any more counts only while a process of it lives. What a task that
         is being ended leaves running stays its own, although it is not listed any more.
@@ -101,7 +100,6 @@ class Agent:
         }
         found = seen_tasks(self.node.name, lists, applications, used)
         self.tasks = tuple(t for t in found if lists[t.cluster].complete or t.key in used or not t.task.processes)
-        return requested_by_row(self.tasks)
 
     def unsure(self, sample: NodeSample, daemons: Collection[Process]) -> str:
         """Why it is not known whose the use of this node is, after a look; empty if it is."""

@@ -9,14 +9,14 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
+from fallow_core.agent.memberships import LOOK_AGAIN_SECONDS, Memberships
 from fallow_core.errors import CgroupError
 from fallow_core.model.task import SeenTask, TaskKey
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.task_usage import BatchPass
 from fallow_hookspecs import Process, TaskPlacement
-
-LOOK_AGAIN_SECONDS = 10.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,18 +39,24 @@ class BatchGroup:
         return frozenset(task.cluster for task in self.tasks)
 
 
+class _Placed(NamedTuple):
+    """The group of batch that one task is in, in the words of `BatchGroup`."""
+
+    path: str
+    home: str | None = None
+    given: str = ""
+
+
 class BatchGroups:
-    """Finds the groups; `without` says of each task without one why. What was read of a process counts for a while.
+    """Finds the groups; `without` says of each task without one why. `own_name` is the name of Fallow's own groups."""
 
-    `own_name` is the name of Fallow's own groups.
-    """
-
-    def __init__(self, hierarchy: Hierarchy, own_name: str) -> None:
+    def __init__(self, hierarchy: Hierarchy, own_name: str, memberships: Memberships) -> None:
         self.without: dict[TaskKey, str] = {}
         self.foreign: dict[str, str] = {}
         self._hierarchy = hierarchy
         self._own_name = own_name
-        self._found: dict[Process, tuple[float, str]] = {}
+        self._memberships = memberships
+        self._places: dict[Process, tuple[str, str]] = {}
         self._checked: dict[str, float] = {}
 
     def find(
@@ -65,11 +71,16 @@ class BatchGroups:
         self.without = {}
         groups: dict[str, BatchGroup] = {}
         for task in tasks:
-            group = self._group(task.key, members[task.key], placements.get(task.key), now)
-            if group is not None:
-                one = groups.setdefault(group.path, group)
-                one.tasks.append(task)
-                one.given |= group.given
+            key = task.key
+            placed = self._placed(key, members[key], placements.get(key), now)
+            if placed is None:
+                continue
+            group = groups.get(placed.path)
+            if group is None:
+                group = groups[placed.path] = BatchGroup(path=placed.path, home=placed.home)
+            group.tasks.append(task)
+            if placed.given:
+                group.given.add(placed.given)
         groups = _outermost(groups)
         self._check(groups, batch, now)
         for path in self.foreign.keys() & groups.keys():
@@ -77,17 +88,18 @@ class BatchGroups:
         for group in groups.values():
             if group.home is not None:
                 self._find_to_move(group, members, now)
-        self._found = {process: found for process, found in self._found.items() if process in batch.batch}
+        self._memberships.forget_but(batch.batch)
+        if len(self._places) > len(batch.batch):
+            self._places = {process: place for process, place in self._places.items() if process in batch.batch}
         return groups
 
     def look_again(self, processes: Iterable[Process]) -> None:
         """These were moved: where they are is read anew."""
-        for process in processes:
-            self._found.pop(process, None)
+        self._memberships.look_again(processes)
 
-    def _group(
+    def _placed(
         self, key: TaskKey, processes: Iterable[Process], placement: TaskPlacement | None, now: float
-    ) -> BatchGroup | None:
+    ) -> _Placed | None:
         try:
             place = self._found_in(min(processes, key=lambda process: process.start_ticks), now)
         except OSError:
@@ -104,7 +116,7 @@ class BatchGroups:
         said = (own.strip("/") for own in placement.cgroups)
         own = next((own for own in said if own and f"{place}/".startswith(f"{own}/")), None)
         if own is not None:
-            return BatchGroup(path=own.rpartition("/")[0] or own, given={own} if "/" in own else set())
+            return _Placed(own.rpartition("/")[0] or own, given=own if "/" in own else "")
         if placement.movable:
             return self._own(place)
         setting = f": set {placement.setting}" if placement.setting else ""
@@ -135,8 +147,8 @@ class BatchGroups:
             found += [stat.pid for stat in stats if stat.process not in batch.batch]
         return found
 
-    def _own(self, home: str) -> BatchGroup:
-        return BatchGroup(path=f"{home}/{self._own_name}".lstrip("/"), home=home)
+    def _own(self, home: str) -> _Placed:
+        return _Placed(f"{home}/{self._own_name}".lstrip("/"), home=home)
 
     def _find_to_move(self, group: BatchGroup, members: Mapping[TaskKey, Iterable[Process]], now: float) -> None:
         """Processes of a task that are where it was found, or beside its group. Others could not be put back."""
@@ -152,10 +164,11 @@ class BatchGroups:
 
     def _found_in(self, process: Process, now: float) -> str:
         """The group of a process, as it was read lately."""
-        at, place = self._found.get(process, (now - LOOK_AGAIN_SECONDS, ""))
-        if now - at >= LOOK_AGAIN_SECONDS:
-            place = self._hierarchy.group_of(process.pid)
-            self._found[process] = (now, place)
+        text = self._memberships.text(process, now)
+        known, place = self._places.get(process, ("", ""))
+        if known is not text:
+            place = self._hierarchy.group_in(text, process.pid)
+            self._places[process] = (text, place)
         return place
 
 

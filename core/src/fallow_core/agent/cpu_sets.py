@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup
+from fallow_core.agent.batch_groups import BatchGroup
+from fallow_core.agent.memberships import LOOK_AGAIN_SECONDS
 from fallow_core.agent.tree import Tree
 from fallow_core.errors import CgroupError
 from fallow_core.model.qos_policy import Placing

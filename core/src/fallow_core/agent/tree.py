@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from fallow_core.agent.batch_groups import LOOK_AGAIN_SECONDS, BatchGroup, BatchGroups, name_of
+from fallow_core.agent.batch_groups import BatchGroup, BatchGroups, name_of
 from fallow_core.agent.knob_changes import Wanted
 from fallow_core.agent.knobs import Knobs
 from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.memberships import LOOK_AGAIN_SECONDS, Memberships
 from fallow_core.errors import CgroupError, SampleError
 from fallow_core.log import event
 from fallow_core.model.task import SeenTask
@@ -26,12 +27,18 @@ DEAD_SECONDS = 60.0
 
 
 class Tree:
-    """v2 has one for all controllers, v1 mostly one for each. `groups` are those found with the newest tick."""
+    """v2 has one for all controllers, v1 mostly one for each. `groups` are those found with the newest tick.
 
-    def __init__(self, hierarchy: Hierarchy, file: KnobsFile, own_name: str) -> None:
+    `memberships` may be those of all trees of a host.
+    """
+
+    def __init__(
+        self, hierarchy: Hierarchy, file: KnobsFile, own_name: str, memberships: Memberships | None = None
+    ) -> None:
         self.hierarchy = hierarchy
         self.knobs = Knobs(hierarchy, file)
-        self.found = BatchGroups(hierarchy, own_name)
+        memberships = memberships or Memberships(hierarchy.files, hierarchy.proc_root)
+        self.found = BatchGroups(hierarchy, own_name, memberships)
         self.groups: dict[str, BatchGroup] = {}
         self._failed_at: dict[str, float] = {}
         self._used_at: dict[str, float] = {}

@@ -2,6 +2,9 @@
 
 A file that is kept is of the process that had the pid when it was opened, whatever becomes of the pid: of one that has
 ended nothing can be read.
+
+Most processes sleep most of the time. One whose `stat` reads as it did before has not run and touched no page since
+(it counts page faults too), so neither is it taken apart again nor its memory read.
 """
 
 import os
@@ -36,26 +39,46 @@ class _Files:
     descriptors: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Read:
+    """What was read of one process. `private_bytes` is `None` until it is asked for; it holds as long as `raw` does."""
+
+    raw: bytes
+    stat: ProcessStat
+    private_bytes: int | None = None
+
+
 class ProcessFiles:
     """Reads processes. Belongs to one thread."""
 
     def __init__(self, proc_root: Path) -> None:
         self._proc_root = proc_root
         self._kept: dict[int, _Files] = {}
+        self._wanted: AbstractSet[Process] = frozenset()
+        self._read: dict[int, _Read] = {}
 
     def stats(self) -> dict[int, ProcessStat]:
         """All processes that this user may see, by pid; those that end meanwhile are left out.
 
         :raises SampleError: as `procfs.read_processes`.
         """
-        return procfs.read_processes(self._proc_root, self._content)
+        before, self._read = self._read, {}
+        return procfs.read_processes(self._proc_root, lambda pid: self._stat(pid, before.get(pid)))
 
     def private_bytes(self, process: Process) -> int:
-        """As `procfs.read_private_memory`."""
-        return procfs.read_private_memory(self._proc_root, process.pid, self._content)
+        """As `procfs.read_private_memory`, as of the newest pass."""
+        read = self._read.get(process.pid)
+        if read is None or read.stat.process != process:
+            return 0
+        if read.private_bytes is None:
+            read.private_bytes = procfs.read_private_memory(self._proc_root, process.pid, self._content)
+        return read.private_bytes
 
     def keep(self, processes: AbstractSet[Process]) -> None:
         """From now on keep the files of these open, as far as there are descriptors, and of no others."""
+        if processes == self._wanted:
+            return
+        self._wanted = processes
         for pid in [pid for pid, files in self._kept.items() if files.process not in processes]:
             self._close(pid)
         room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS) // 2
@@ -66,6 +89,15 @@ class ProcessFiles:
     def close(self) -> None:
         """Close all."""
         self.keep(frozenset())
+
+    def _stat(self, pid: int, before: _Read | None) -> ProcessStat | None:
+        raw = self._content(pid, "stat")
+        if raw is None:
+            return None
+        if before is None or raw != before.raw:
+            before = _Read(raw, procfs.parse_stat(self._proc_root, pid, raw))
+        self._read[pid] = before
+        return before.stat
 
     def _content(self, pid: int, name: str) -> bytes | None:
         """What a file of a process says; `None` if it has ended, or is not shown."""

@@ -6,7 +6,7 @@ What cannot be read, or does not look as the kernel writes it, is a `SampleError
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -43,7 +43,7 @@ class MemoryInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """A process in one pass: whose child it is, and its CPU time in user and system mode.
+    """A process in one pass: who it is, whose child it is, and its CPU time in user and system mode.
 
     `own_ticks` is its own time, `reaped_ticks` that of all descendants it has waited for. `ended`: nothing of it runs
     any more, its parent has not waited for it yet.
@@ -55,11 +55,11 @@ class ProcessStat:
     own_ticks: int
     reaped_ticks: int
     ended: bool = False
+    process: Process = field(init=False, compare=False, repr=False)
 
-    @property
-    def process(self) -> Process:
-        """Who it is."""
-        return Process(self.pid, self.start_ticks)
+    def __post_init__(self) -> None:
+        """Made once: each look asks for it many times."""
+        object.__setattr__(self, "process", Process(self.pid, self.start_ticks))
 
     @property
     def total_ticks(self) -> int:
@@ -104,22 +104,41 @@ def read_memory(proc_root: Path) -> MemoryInfo:
     return MemoryInfo(total_bytes=total_bytes, available_bytes=min(available_bytes, total_bytes))
 
 
-def read_processes(proc_root: Path, read: ReadProcess | None = None) -> dict[int, ProcessStat]:
-    """All processes that this user may see, by pid; those that end meanwhile are left out."""
+def read_processes(proc_root: Path, read: Callable[[int], ProcessStat | None] | None = None) -> dict[int, ProcessStat]:
+    """All processes that this user may see, by pid; those that end meanwhile are left out.
+
+    :param read: reads one of them, by default as `read_process`.
+    """
     try:
         pids = [name for name in os.listdir(proc_root) if name.isdigit()]  # noqa: PTH208 - names alone, no Path each
     except OSError as error:
         raise _unreadable(proc_root, error) from error
     if not pids:
         raise SampleError(f"{proc_root}: expected a directory a process, found none; is it a mounted proc file system?")
-    read = read or partial(_read, proc_root)
-    stats = (_stat(proc_root, int(pid), read) for pid in pids)
+    stats = map(read or partial(read_process, proc_root), map(int, pids))
     return {stat.pid: stat for stat in stats if stat is not None}
 
 
 def read_process(proc_root: Path, pid: int) -> ProcessStat | None:
     """One process; `None` when it has ended."""
-    return _stat(proc_root, pid, partial(_read, proc_root))
+    raw = _read(proc_root, pid, "stat")
+    return None if raw is None else parse_stat(proc_root, pid, raw)
+
+
+def parse_stat(proc_root: Path, pid: int, raw: bytes) -> ProcessStat:
+    """What a process's `stat` says.
+
+    :raises SampleError: no kernel writes it so.
+    """
+    path = f"{proc_root}/{pid}/stat"
+    # The name, in parentheses, may itself hold spaces, parentheses and line ends.
+    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
+    if len(fields) < 21 or not raw.endswith(b"\n"):
+        raise _strange(path, "a name in parentheses and more than 20 fields behind it", raw)
+    parent, user, system, reaped_user, reaped_system, start = _numbers(path, [fields[1], *fields[11:15], fields[19]])
+    # The first thread may have ended before the others.
+    ended = fields[0] in (b"Z", b"X") and fields[17] in (b"0", b"1")
+    return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system, ended)
 
 
 def read_private_memory(proc_root: Path, pid: int, read: ReadProcess | None = None) -> int:
@@ -145,21 +164,6 @@ def _in_cpu_lists_bytes(proc_root: Path) -> int:
     except OSError:
         return 0
     return sum(map(int, _CPU_LIST_COUNT.findall(content))) * PAGE_BYTES
-
-
-def _stat(proc_root: Path, pid: int, read: ReadProcess) -> ProcessStat | None:
-    raw = read(pid, "stat")
-    if raw is None:
-        return None
-    path = f"{proc_root}/{pid}/stat"
-    # The name, in parentheses, may itself hold spaces, parentheses and line ends.
-    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
-    if len(fields) < 21 or not raw.endswith(b"\n"):
-        raise _strange(path, "a name in parentheses and more than 20 fields behind it", raw)
-    parent, user, system, reaped_user, reaped_system, start = _numbers(path, [fields[1], *fields[11:15], fields[19]])
-    # The first thread may have ended before the others.
-    ended = fields[0] in (b"Z", b"X") and fields[17] in (b"0", b"1")
-    return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system, ended)
 
 
 def _content(path: Path) -> bytes:

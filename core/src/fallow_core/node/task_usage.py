@@ -33,26 +33,28 @@ def owners(
 
     A process stays with its task when its parent ends, so that nothing a task started gets lost.
     """
-    leading = {process: key for key, group in leaders.items() for process in group}
-    found: dict[Process, TaskKey | None] = {}
+    leading = {
+        process.pid: key for key, group in leaders.items() for process in group if alive(processes, process) is not None
+    }
+    found: dict[int, TaskKey | None] = {}  # by pid, which within one pass says as much and is far cheaper to look up
     for stat in processes.values():
-        path: list[Process] = []
+        path: list[ProcessStat] = []
         current: ProcessStat | None = stat
         owner: TaskKey | None = None
-        while current is not None and current.process not in found:
-            path.append(current.process)
-            owner = leading.get(current.process)
+        while current is not None and current.pid not in found:
+            path.append(current)
+            owner = leading.get(current.pid)
             if owner is not None:
                 break
             parent = processes.get(current.parent_pid)
             # Nobody is older than a parent: such a one was read when the pid of its parent was still another's.
             current = parent if parent is not None and parent.start_ticks <= current.start_ticks else None
         if owner is None and current is not None:
-            owner = found.get(current.process)
-        for process in reversed(path):
-            owner = leading.get(process) or owner or _still(before.get(process), leaders)
-            found[process] = owner
-    return {process: owner for process, owner in found.items() if owner is not None}
+            owner = found.get(current.pid)
+        for each in reversed(path):
+            owner = leading.get(each.pid) or owner or _still(before.get(each.process), leaders)
+            found[each.pid] = owner
+    return {processes[pid].process: owner for pid, owner in found.items() if owner is not None}
 
 
 def _still(key: TaskKey | None, leaders: Mapping[TaskKey, Collection[Process]]) -> TaskKey | None:

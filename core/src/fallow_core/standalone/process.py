@@ -8,6 +8,7 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
+from fallow_core.agent.seen import requested_by_row
 from fallow_core.config.load import PluginLoader
 from fallow_core.config.settings import Config
 from fallow_core.controller import journal
@@ -72,8 +73,9 @@ class Standalone(NodeProcess):
         name, clusters, now = self.node.name, self.controller.clusters, self.clock()
         lists = self._lists()
         applications = {cluster.name: cluster.applications for cluster in clusters.values()}
-        requested = self.agent.look(self.sampler.batch, lists, applications)
-        seen = Seen(tasks=self.agent.tasks, requested=requested, unsure=self._unsure(now))
+        self.agent.look(self.sampler.batch, lists, applications)
+        tasks = self.agent.tasks
+        seen = Seen(tasks=tasks, requested=requested_by_row(tasks), unsure=self._unsure(now))
         samples = {} if self._starts(now) else {name: self.sample}
         self.controller.tick(samples, {name: seen})
         if self._rows is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.memberships import Memberships
 from fallow_core.agent.squeeze import OWN_PREFIX, Squeeze
 from fallow_core.agent.tree import Tree
 from fallow_core.model.policy import SwitchState
@@ -141,7 +142,9 @@ def _no_identity(squeeze: Squeeze) -> str:
 def trees_of(found: Mapping[str, Hierarchy], state_dir: Path, own_name: str) -> dict[str, Tree]:
     """The tree of each controller; one for all that are mounted together."""
     trees: dict[str, Tree] = {}
+    memberships: Memberships | None = None
     for controller, hierarchy in found.items():
+        memberships = memberships or Memberships(hierarchy.files, hierarchy.proc_root)
         same = next((tree for tree in trees.values() if tree.hierarchy.mount == hierarchy.mount), None)
-        trees[controller] = same or Tree(hierarchy, KnobsFile(state_dir, controller=controller), own_name)
+        trees[controller] = same or Tree(hierarchy, KnobsFile(state_dir, controller=controller), own_name, memberships)
     return trees

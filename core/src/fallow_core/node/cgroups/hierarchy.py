@@ -89,7 +89,14 @@ class Hierarchy:
         :raises OSError: it has ended.
         :raises CgroupError: its group is gone, or outside of what is mounted here.
         """
-        for line in self.files.read(f"{self.proc_root}/{pid}/cgroup").splitlines():
+        return self.group_in(self.files.read(f"{self.proc_root}/{pid}/cgroup"), pid)
+
+    def group_in(self, text: str, pid: int) -> str:
+        """The group of a process by what its /proc/PID/cgroup says.
+
+        :raises CgroupError: as `group_of`.
+        """
+        for line in text.splitlines():
             _, _, rest = line.partition(":")
             controllers, _, path = rest.partition(":")
             if self.controller in controllers.split(",") if self.version == 1 else not controllers:
