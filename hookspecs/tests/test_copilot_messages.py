@@ -119,7 +119,7 @@ def test_what_a_task_must_have_and_has_not_is_missing_and_not_zero() -> None:
     listed = from_messages.task_list(again(message))
     (task,), (daemon,) = listed.tasks, listed.daemons
     missing: list[Any] = [
-        *(listed.age_seconds, task.state, task.requested.cpu_milli, task.requested.memory_bytes),
+        *(listed.age_seconds, task.state, task.requested),
         *(task.processes[0].start_ticks, daemon.process.pid, daemon.framework_node),
     ]
     assert missing == [None] * len(missing)

@@ -3,27 +3,37 @@
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
 
-class Lane:
-    """A daemon thread: a call that never ends does not keep the process from ending."""
+class Lane(ThreadPoolExecutor):
+    """A daemon thread: a call that never ends does not keep the process from ending.
+
+    It is a pool by its type alone: gRPC runs the calls of a method in a pool that is given for it, and takes no other.
+    """
 
     def __init__(self, name: str) -> None:
+        super().__init__(1)
         self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
-    def submit(self, function: Callable[[], _T]) -> "Future[_T]":
+    def submit(self, function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> "Future[_T]":
         """Call the function when those before it have ended. One whose future is cancelled before is never called;
         of one that is cancelled later nobody waits for the answer.
         """
         future: Future[_T] = Future()
-        self._jobs.put((future, function))
+        self._jobs.put((future, partial(function, *args, **kwargs)))
         return future
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller is in the lane's own thread."""
+        return threading.current_thread() is self._thread
 
     def close(self, timeout_seconds: float) -> None:
         """End the thread after the calls that were submitted, and wait for that, but not longer than this."""

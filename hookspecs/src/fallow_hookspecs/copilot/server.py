@@ -2,12 +2,15 @@
 
 A call that waits in its lane when its caller gives up, or its time is over, is never begun. One that runs then goes on,
 as a thread cannot be stopped, and its lane begins no other until it has ended.
+
+gRPC runs a call in its lane where the method alone says which one that is, which spares two changes of thread. A report
+is in either lane, so its call runs in a pool, and waits for the lane.
 """
 
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
@@ -94,20 +97,14 @@ class Service:
         made = {
             "Describe": _handler(pb.DescribeRequest, lambda request, context: self._description()),
             "ReportCapacity": self._hook(
-                "report_capacity",
-                pb.ReportCapacityRequest,
-                lambda request: acts if request.offers else reads,
-                report,
-                to_messages.capacity_report,
+                "report_capacity", pb.ReportCapacityRequest, None, report, to_messages.capacity_report
             ),
-            "ListTasks": self._hook(
-                "list_tasks", pb.ListTasksRequest, lambda _: reads, list_tasks, to_messages.task_list
-            ),
-            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, lambda _: acts, kill, to_messages.kill_outcome),
+            "ListTasks": self._hook("list_tasks", pb.ListTasksRequest, reads, list_tasks, to_messages.task_list),
+            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, acts, kill, to_messages.kill_outcome),
             "SetCgroupParent": self._hook(
-                "set_cgroup_parent", pb.SetCgroupParentRequest, lambda _: acts, place, to_messages.placement
+                "set_cgroup_parent", pb.SetCgroupParentRequest, acts, place, to_messages.placement
             ),
-            "Diagnose": self._hook("", pb.DiagnoseRequest, lambda _: reads, diagnose, to_messages.findings),
+            "Diagnose": self._hook("", pb.DiagnoseRequest, reads, diagnose, to_messages.findings),
         }
         return grpc.method_handlers_generic_handler(SERVICE, made)
 
@@ -119,19 +116,23 @@ class Service:
         self,
         name: str,
         request_type: type[Message],
-        lane_of: Callable[[Any], Lane],
+        lane: Lane | None,
         ask: _Ask,
         answer: Callable[[Any], Message],
     ) -> "grpc.RpcMethodHandler[Any, Any]":
+        """`lane`: where all calls of this method belong; `None` where the request says it."""
+
         def call(request: Any, context: grpc.ServicerContext) -> Message:
             if name and name not in self._hosted.hooks:
                 context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{self._hosted} does not implement {name}")
-            future = lane_of(request).submit(lambda: ask(request, _seconds_left(context)))
+            its_lane = lane or (self._acts if request.offers else self._reads)
             try:
-                return answer(_waited(future, context))
+                return answer(_done(its_lane, lambda: ask(request, _seconds_left(context)), context))
             except Exception as error:
                 _abort(error, context)
 
+        if lane is not None:
+            call.experimental_thread_pool = lane  # type: ignore[attr-defined] # gRPC looks for it
         return _handler(request_type, call)
 
     def _nodes_of(self, request: pb.ReportCapacityRequest) -> tuple[Node, ...]:
@@ -155,8 +156,11 @@ def _handler(request_type: type[Message], call: Callable[..., Message]) -> "grpc
     )
 
 
-def _waited(future: "Future[_T]", context: grpc.ServicerContext) -> _T:
-    """The answer. The call ends before it when its caller gives up or its time is over."""
+def _done(lane: Lane, function: Callable[[], _T], context: grpc.ServicerContext) -> _T:
+    """The answer of a call in its lane. A wait for it ends when the caller gives up or its time is over."""
+    if lane.is_here:
+        return function()
+    future = lane.submit(function)
 
     def give_up() -> None:
         future.cancel()
