@@ -100,7 +100,8 @@ def explanation(name: str, *clusters: str, **changes: Any) -> Answer:
         }
 
     resources = {"cpu": ledger(1000), "memory": ledger(GIB)}
-    found = {"node": name, "mode": "enforce", "resources": resources, "take_backs": [], "due": [], "decisions": []}
+    lists: dict[str, list[Any]] = {key: [] for key in ("take_backs", "pending", "withheld", "due", "decisions")}
+    found = {"node": name, "mode": "enforce", "resources": resources, **lists}
     found["switches"] = []
     return found | changes
 

@@ -37,6 +37,11 @@ def test_nothing_is_said_while_another_node_is_large_enough() -> None:
     assert keep_largest(FALLS, [*ROWS, row("n4", 4, 40)], TASK, KeepLargest.HOLD) == Kept(due=FALLS)
 
 
+def test_a_node_elsewhere_that_is_large_enough_lets_all_here_shrink() -> None:
+    assert keep_largest(FALLS, ROWS, TASK, KeepLargest.HOLD, Resources(4, 40)) == Kept(due=FALLS)
+    assert keep_largest(FALLS, ROWS, TASK, KeepLargest.HOLD, Resources(8, 39)).warning
+
+
 def test_a_node_that_is_gone_is_not_large() -> None:
     assert keep_largest(FALLS, [*ROWS, row("n4", 4, 40, NodeState.GONE)], TASK, KeepLargest.WARN).warning
 

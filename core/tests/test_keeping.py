@@ -27,7 +27,8 @@ def cluster(keep: KeepLargest, largest: Resources | None) -> Cluster:
         in_force=Resources(8, 80),
     )
     pending = None if largest is None else Pending(total=largest, largest=largest)
-    return cast(Cluster, SimpleNamespace(rows={KEY: row}, policy=AccountPolicy(keep_largest=keep), pending=pending))
+    policy = AccountPolicy(keep_largest=keep)
+    return cast(Cluster, SimpleNamespace(rows={KEY: row}, policy=policy, pending=pending, largest_elsewhere=None))
 
 
 def test_a_warning_is_said_once_and_again_after_it_had_gone(caplog: pytest.LogCaptureFixture) -> None:
@@ -40,7 +41,7 @@ def test_a_warning_is_said_once_and_again_after_it_had_gone(caplog: pytest.LogCa
 
 
 def test_a_node_is_held_for_its_own_cluster_alone() -> None:
-    none = cast(Cluster, SimpleNamespace(rows={}, policy=AccountPolicy(), pending=None))
+    none = cast(Cluster, SimpleNamespace(rows={}, policy=AccountPolicy(), pending=None, largest_elsewhere=None))
     clusters = {"yarn/a": cluster(KeepLargest.HOLD, Resources(4, 40)), "yarn/b": none}
     found = Keeping().step([FALL, OTHER], clusters, [])
     assert [(d.key.cluster, d.size) for d in found] == [("yarn/a", Resources(4, 40)), ("yarn/b", Resources(1, 10))]

@@ -15,6 +15,7 @@ from fallow_hookspecs import (
     Broken,
     Capabilities,
     Finding,
+    Pending,
     Refusal,
     ResourceCapability,
     Resources,
@@ -228,6 +229,24 @@ def test_an_explanation_says_what_is_due_and_in_observe_mode_that_it_is_not_sent
     assert text.startswith("node n1, publishing mode observe (nothing is sent)")
     assert "due at once: alpha/b b1 to CPU, cores: 0.20, memory, GiB: 0.25; cpu: schedulers may promise" in text
     assert "(switched to drain; raised to the floor)" in text
+
+
+def test_an_explanation_says_what_waits_and_which_offer_is_too_small_for_it(world: World) -> None:
+    world.used = size(9)
+    world.run(40)
+    waits = Pending(total=size(64), smallest=size(16), largest=size(32), detail="4 containers of ada in root")
+    world.frameworks["b"].spoils = lambda report: replace(report, pending=waits)
+    calls = len(world.frameworks["b"].calls)
+    world.used = size(2)
+    world.run(200)
+    assert len(world.frameworks["b"].calls) == calls
+    text = " ".join(readable(render.explanation(explanation(world))).split())
+    assert (
+        "alpha/b has pending CPU, cores: 64.00, memory, GiB: 64.00 (smallest request CPU, cores: 16.00, memory, GiB:"
+        " 16.00; largest CPU, cores: 32.00, memory, GiB: 32.00); 4 containers of ada in root"
+    ) in text
+    assert "not made: the larger offer to alpha/b b1; too small for the smallest pending request:" in text
+    assert "free of 16.00 cores" in text
 
 
 def test_an_explanation_says_what_cpu_that_is_not_honoured_does_to_memory(world: World) -> None:

@@ -120,11 +120,16 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What waits in the framework's queues: the sum, and the smallest and largest single request where known."""
+    """What waits in the framework's queues: the sum, and the smallest and largest single request where known.
+
+    Where no one request is the smallest of both resources, `smallest` is the smallest of each; so is `largest`.
+    `detail` says in a few words whose it is.
+    """
 
     total: Resources
     smallest: Resources | None = None
     largest: Resources | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +191,9 @@ class CapacityReport:
 
     `answers` has one entry for each offer of the call; `rows` one for each of the framework's nodes that the plugin
     has news of on the nodes asked for. A node left out keeps growing older; it is not zero. `pending` is `None` where
-    it is not known. `detail` says in a few words whom the plugin talked to (address, version, leader).
+    it is not known. `largest_elsewhere`: the framework's largest node that is not on the nodes asked for, where that
+    is known: as long as it is large enough, no node here has to be. `detail` says in a few words whom the plugin talked
+    to (address, version, leader).
     """
 
     capabilities: Capabilities
@@ -196,3 +203,4 @@ class CapacityReport:
     applications: tuple[Application, ...] = ()
     gangs: tuple[GangReport, ...] = ()
     detail: str = ""
+    largest_elsewhere: Resources | None = None

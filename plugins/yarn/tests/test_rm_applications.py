@@ -7,7 +7,15 @@ from fallow_yarn.errors import ProtocolError, RemoteError, StandbyError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rest import Web
-from fallow_yarn.rm.applications import PAGE, WITHOUT, RunningApplication, read_applications
+from fallow_yarn.rm.applications import (
+    PAGE,
+    WITH_REQUESTS,
+    WITHOUT,
+    Request,
+    RunningApplication,
+    read_applications,
+)
+from fallow_yarn.rm.size import Size
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 MASTER = "container_1700000000000_0001_02_000001"
@@ -91,6 +99,53 @@ def test_an_application_that_waits_for_its_first_container_is_left_out() -> None
     hidden = entry(id="application_1700000000000_0003", amContainerLogs=None)
     del hidden["runningContainers"]
     assert [each.id[-4:] for each in read(waiting, starting, hidden)] == ["0002", "0003"]
+
+
+def request(
+    mb: object = 512, vcores: object = 1, count: object = 2, name: object = "*", kind: str = "GUARANTEED"
+) -> object:
+    """What an application waits for, as a ResourceManager writes it."""
+    return {
+        "priority": 1,
+        "resourceName": name,
+        "capability": {"memory": mb, "vCores": vcores, "resourceInformations": {}},
+        "numContainers": count,
+        "executionTypeRequest": {"executionType": kind, "enforceExecutionType": False},
+    }
+
+
+def waits(*requests: object) -> tuple[Request, ...]:
+    page = {"apps": {"app": [entry(resourceRequests=list(requests))]}}
+    (application,) = read_applications(Pages({PAGE + WITH_REQUESTS: page}), LATER, requests=True)
+    return application.requests
+
+
+def test_what_an_application_waits_for_is_read_where_it_is_asked_for() -> None:
+    assert waits(request(512, 1, 2), request("4096", 8, "1")) == (
+        Request(size=Size(512, 1), containers=2),
+        Request(size=Size(4096, 8), containers=1),
+    )
+
+
+def test_wishes_about_the_place_are_a_part_of_what_is_waited_for_anywhere() -> None:
+    assert waits(request(), request(name="worker-1"), request(name="/rack-1")) == (
+        Request(size=Size(512, 1), containers=2),
+    )
+    assert waits(request(name=None)) == (Request(size=Size(512, 1), containers=2),)
+
+
+@pytest.mark.parametrize(
+    "bad", [request(count=0), request(count=-1), request(mb=None), request(kind="OPPORTUNISTIC"), 7]
+)
+def test_what_needs_no_room_of_the_scheduler_does_not_wait_for_it(bad: object) -> None:
+    assert waits(bad, request(1024, 1, 1)) == (Request(size=Size(1024, 1), containers=1),)
+
+
+def test_with_requests_an_application_without_containers_is_there_too() -> None:
+    waiting = entry(state="ACCEPTED", runningContainers=0, amContainerLogs="", resourceRequests=[request()])
+    web = Pages({PAGE + WITH_REQUESTS: {"apps": {"app": [waiting, entry()]}}})
+    found = read_applications(web, LATER, requests=True)
+    assert [(each.has_containers, len(each.requests)) for each in found] == [(False, 1), (True, 0)]
 
 
 @pytest.mark.parametrize("bad", [None, 7, "x", [], {}, entry(id=None), entry(id="")])

@@ -48,11 +48,22 @@ from fallow_yarn import plugin
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, StandbyError, UnknownNodeError, UnreachableError
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate
+from fallow_yarn.rm.applications import Request, RunningApplication
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import CustomResource, State
 from fallow_yarn.rm.size import Size
 
 SECOND = "worker-1:45455"
+ETL = RunningApplication(
+    id="application_1_0001",
+    name="etl",
+    user="al",
+    queue="root.batch",
+    kind="SPARK",
+    priority=3,
+    progress=0.25,
+    master=None,
+)
 
 
 @pytest.fixture
@@ -313,6 +324,49 @@ def test_pending_is_known_or_not(manager: FakeManager, yarn: YarnInstance) -> No
     assert report(yarn).pending == Pending(total=Resources(3000, 2 * GIB))
 
 
+def test_what_applications_wait_for_is_read_with_them_once_in_a_while(manager: FakeManager) -> None:
+    clock = Clock()
+    yarn = instance(manager, clock)
+    manager.reading_now = reading(entry(), pending=Size(1024, 2), pending_containers=2)
+    request = Request(size=Size(512, 1), containers=2)
+    manager.applications_now = (replace(ETL, requests=(request,)), replace(ETL, id="x", has_containers=False))
+    first = report(yarn)
+    assert first.pending == Pending(
+        total=Resources(2000, GIB),
+        smallest=Resources(1000, GIB // 2),
+        largest=Resources(1000, GIB // 2),
+        detail="2 containers of al in root.batch",
+    )
+    assert [application.id for application in first.applications] == [ETL.id]
+    manager.applications_now = ()
+    for seconds, asked in ((10, False), (19, False), (1, True), (1, False)):
+        clock.now += seconds
+        report(yarn)
+        assert manager.asked_for_requests[-1] is asked
+
+
+def test_where_nothing_waits_no_requests_are_read(manager: FakeManager, yarn: YarnInstance) -> None:
+    manager.reading_now = reading(entry(), pending=Size(0, 0), pending_containers=0)
+    manager.asked_for_requests.clear()
+    assert report(yarn).pending == Pending(total=Resources(0, 0))
+    assert manager.asked_for_requests == [False]
+
+
+def test_of_very_many_applications_the_requests_are_not_read(manager: FakeManager, yarn: YarnInstance) -> None:
+    manager.applications_now = tuple(replace(ETL, id=f"application_1_{i:04}") for i in range(501))
+    manager.reading_now = reading(entry(), pending=Size(1024, 2), pending_containers=2)
+    report(yarn)
+    manager.asked_for_requests.clear()
+    report(yarn)
+    assert manager.asked_for_requests == [False]
+
+
+def test_the_largest_node_that_is_not_lent_from_here_is_told(manager: FakeManager, yarn: YarnInstance) -> None:
+    assert report(yarn).largest_elsewhere is None
+    manager.reading_now = reading(entry(), entry("elsewhere:1", in_force=Size(4096, 16)))
+    assert report(yarn).largest_elsewhere == Resources(16000, 4 * GIB)
+
+
 def test_capabilities_and_floors_follow_the_resource_manager_when_it_changes(
     manager: FakeManager, yarn: YarnInstance
 ) -> None:
@@ -324,7 +378,7 @@ def test_capabilities_and_floors_follow_the_resource_manager_when_it_changes(
 
 
 def test_the_detail_says_who_answered(yarn: YarnInstance) -> None:
-    assert report(yarn).detail == "ResourceManager 3.5.0 at rm:8033"
+    assert report(yarn).detail == "ResourceManager 3.5.0 at rm:8033; containers of at most 8192 MB and 8 vcores"
 
 
 @pytest.mark.parametrize("call", [report, lambda yarn: publish(yarn, offer())], ids=["report", "publish"])

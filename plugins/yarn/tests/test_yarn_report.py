@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from plugins.yarn.tests.yarn_fakes import GIB, NODE_ID, OFFERED, entry, facts, inactive
 
@@ -12,6 +14,7 @@ from fallow_yarn.errors import (
     YarnError,
 )
 from fallow_yarn.rm.admin import UpdateAnswer
+from fallow_yarn.rm.applications import Request, RunningApplication
 from fallow_yarn.rm.client import Facts, NodeReading
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
@@ -167,19 +170,79 @@ def test_what_is_honoured_is_taken_back_uncharged_from_3_3_on(version: str, expe
     assert (memory_alone.cpu.takes_back, memory_alone.memory.takes_back) == (False, expected)
 
 
-def test_what_waits_is_in_the_units_of_the_contract() -> None:
-    metrics = Metrics(total=None, pending=Size(3072, 5), pending_containers=7)
-    assert report.pending(metrics, 100) == Pending(total=Resources(500, 3 * GIB))
+def metrics(pending: Size | None, containers: int | None) -> Metrics:
+    return Metrics(total=None, pending=pending, pending_containers=containers)
 
 
-def test_nothing_that_waits_is_zero_and_not_unknown() -> None:
-    assert report.pending(Metrics(total=None, pending=Size(0, 0), pending_containers=0), 1000) == Pending(
-        total=Resources(0, 0)
+def waiting(*requests: tuple[int, int, int], user: str = "al", queue: str = "root.etl") -> RunningApplication:
+    """An application that waits for containers, each so many MB, vcores, and how many of them."""
+    return RunningApplication(
+        id="application_1_0001",
+        name="a",
+        user=user,
+        queue=queue,
+        kind="YARN",
+        priority=0,
+        progress=None,
+        master=None,
+        requests=tuple(Request(size=Size(mb, vcores), containers=count) for mb, vcores, count in requests),
     )
 
 
+def test_what_waits_is_in_the_units_of_the_contract() -> None:
+    assert report.pending(metrics(Size(3072, 5), 7), (), 100) == Pending(total=Resources(500, 3 * GIB))
+
+
+def test_nothing_that_waits_is_zero_and_not_unknown() -> None:
+    assert report.pending(metrics(Size(0, 0), 0), (waiting((1024, 1, 2)),), 1000) == Pending(total=Resources(0, 0))
+
+
 def test_pending_is_unknown_where_the_resource_manager_does_not_tell_it() -> None:
-    assert report.pending(Metrics(total=None, pending=None, pending_containers=3), 1000) is None
+    assert report.pending(metrics(None, 3), (), 1000) is None
+    assert report.pending(metrics(None, None), (waiting((1024, 1, 2)),), 1000) is None
+
+
+def test_the_smallest_and_the_largest_request_are_so_in_each_resource() -> None:
+    found = report.pending(
+        metrics(Size(9216, 9), 4), (waiting((1024, 4, 1)), waiting((4096, 1, 1), (2048, 2, 2))), 1000
+    )
+    assert found is not None
+    assert (found.smallest, found.largest) == (Resources(1000, GIB), Resources(4000, 4 * GIB))
+
+
+def test_no_request_is_called_the_smallest_while_some_are_not_seen() -> None:
+    found = report.pending(metrics(Size(9216, 9), 5), (waiting((2048, 2, 4)),), 1000)
+    assert found is not None
+    assert (found.total, found.smallest, found.largest) == (Resources(9000, 9 * GIB), None, None)
+
+
+def test_a_release_without_the_sum_is_believed_that_of_the_requests() -> None:
+    found = report.pending(metrics(None, 3), (waiting((2048, 2, 3)),), 1000)
+    assert found is not None
+    assert (found.total, found.smallest) == (Resources(6000, 6 * GIB), Resources(2000, 2 * GIB))
+
+
+def test_it_is_told_by_whom_the_most_waits() -> None:
+    users = [waiting((1024, 1, count), user=user) for user, count in (("a", 1), ("b", 9), ("c", 3), ("d", 2), ("e", 1))]
+    found = report.pending(metrics(Size(16384, 16), 18), (*users, waiting((1024, 1, 2), user="b")), 1000)
+    assert found is not None
+    assert found.detail == (
+        "11 containers of b in root.etl, 3 containers of c in root.etl, 2 containers of d in root.etl, and of 2 others"
+    )
+
+
+def test_the_largest_container_is_no_larger_than_the_largest_node_or_the_configured_one() -> None:
+    readings = [entry("a:1", in_force=Size(4096, 2)), entry("b:1", in_force=Size(2048, 8)), entry("c:1", in_force=None)]
+    assert report.largest(readings, facts()) == Size(4096, 8)
+    setup = replace(facts().setup, maximum=Size(3072, 16))  # type: ignore[type-var]
+    assert report.largest(readings, replace(facts(), setup=setup)) == Size(3072, 8)
+    assert report.largest([], facts()) is None
+
+
+def test_the_largest_node_elsewhere_is_one_that_is_not_ours() -> None:
+    readings = {node_id: entry(node_id, in_force=Size(mb, 4)) for node_id, mb in (("a:1", 8192), ("b:1", 4096))}
+    assert report.largest_elsewhere(readings, {"a:1"}, 100) == Resources(400, 4 * GIB)
+    assert report.largest_elsewhere(readings, {"a:1", "b:1"}, 100) is None
 
 
 def test_an_update_that_was_taken_as_offered_needs_no_reason() -> None:

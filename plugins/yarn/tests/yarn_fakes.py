@@ -62,6 +62,7 @@ class FakeManager(ResourceManager):
         self.rights_failure: YarnError | None = None
         self.applications_now: tuple[RunningApplication, ...] = ()
         self.applications_failure: YarnError | None = None
+        self.asked_for_requests: list[bool] = []
         self.signal_failures: dict[str, YarnError] = {}
         self.signalled: list[tuple[str, bool]] = []
         self.refusals: dict[str, YarnError] = {}
@@ -96,8 +97,9 @@ class FakeManager(ResourceManager):
         if self.rights_failure is not None:
             raise self.rights_failure
 
-    def applications(self, deadline: Deadline) -> tuple[RunningApplication, ...]:
+    def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
         self._called(deadline)
+        self.asked_for_requests.append(requests)
         if self.applications_failure is not None:
             raise self.applications_failure
         return self.applications_now
@@ -183,10 +185,10 @@ def entry(
     return NodeReading(node=node, in_force=in_force, used=used)
 
 
-def reading(*entries: NodeReading, pending: Size | None = None) -> Reading:
+def reading(*entries: NodeReading, pending: Size | None = None, pending_containers: int | None = None) -> Reading:
     """A reading of these nodes."""
     nodes: Mapping[str, NodeReading] = {entry.node.node_id: entry for entry in entries}
-    return Reading(nodes=nodes, metrics=Metrics(total=None, pending=pending, pending_containers=None))
+    return Reading(nodes=nodes, metrics=Metrics(total=None, pending=pending, pending_containers=pending_containers))
 
 
 def offer(node_id: str = NODE_ID, total: Resources = OFFERED, **take_back: int) -> Offer:

@@ -137,6 +137,11 @@ def explanation(answer: Answer) -> list[str]:
         lines += ["", UNITS[name], *_arithmetic(name, answer["resources"][name])]
     lines += ["", *squeezed(answer["squeeze"])] if "squeeze" in answer else []
     lines.append("")
+    for pending in answer["pending"]:
+        lines += paragraph(_pending(pending))
+    for held in answer["withheld"]:
+        key = held["key"]
+        lines += paragraph(f"not made: the larger offer to {key['cluster']} {key['framework_node']}; {held['why']}")
     for due in answer["due"]:
         sizes = ", ".join(f"{UNITS[name]}: {_part(name, due['size'])}" for name in RESOURCE_NAMES)
         when = "at once" if due["urgent"] else "with the next call"
@@ -150,6 +155,17 @@ def explanation(answer: Answer) -> list[str]:
     for decision in answer["decisions"]:
         lines += ["", *_decision(decision)]
     return lines
+
+
+def _pending(pending: Answer) -> str:
+    """What a cluster has waiting, and by whom."""
+    sizes = {key: pending[key] for key in ("total", "smallest", "largest")}
+    total, *bounds = (
+        ", ".join(f"{UNITS[name]}: {_part(name, size)}" for name in RESOURCE_NAMES) for size in sizes.values()
+    )
+    if pending["smallest"] is not None:
+        total += f" (smallest request {bounds[0]}; largest {bounds[1]})"
+    return f"{pending['cluster']} has pending {total}{'; ' if pending['detail'] else ''}{pending['detail']}"
 
 
 def _take_back(take_back: Answer) -> str:

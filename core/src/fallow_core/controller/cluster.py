@@ -73,10 +73,10 @@ class _Publishing:
 class Cluster:
     """State of one cluster, owned by the thread that ticks the controller.
 
-    `name` is `framework/cluster`. `pending`, `applications`, `capabilities` and `detail` are from the newest report,
-    `daemons` from the newest task list of each node, `lists` is what is known of tasks there. `failing` says of each
-    of `CALLS` that failed the last time, why. `refused` is what of the newest answers cannot be true. `inherited` are
-    the rows of an older instance that this one's framework has not named yet.
+    `name` is `framework/cluster`. `pending`, `largest_elsewhere`, `applications`, `capabilities` and `detail` are from
+    the newest report, `daemons` from the newest task list of each node, `lists` is what is known of tasks there.
+    `failing` says of each of `CALLS` that failed the last time, why. `refused` is what of the newest answers cannot be
+    true. `inherited` are the rows of an older instance that this one's framework has not named yet.
     """
 
     def __init__(self, instance: PluginInstance, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
@@ -85,6 +85,7 @@ class Cluster:
         self.policy = policy
         self.rows: dict[RowKey, Row] = {}
         self.pending: Pending | None = None
+        self.largest_elsewhere: Resources | None = None
         self.capabilities: Capabilities | None = None
         self.detail = ""
         self.first_reported_at: float | None = None
@@ -217,6 +218,10 @@ class Cluster:
         why = "" if outcome.pending is None else wrong_pending(outcome.pending)
         self.refused.note("pending", {"the cluster": why} if why else {})
         self.pending = None if why else outcome.pending
+        elsewhere = outcome.largest_elsewhere
+        why = "" if elsewhere is None else wrong_size("largest_elsewhere", elsewhere)
+        self.refused.note("largest node elsewhere", {"the cluster": why} if why else {})
+        self.largest_elsewhere = None if why else elsewhere
         self.applications = outcome.applications
         self.capabilities = outcome.capabilities
         self.detail = outcome.detail

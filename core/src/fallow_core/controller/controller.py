@@ -16,6 +16,7 @@ from fallow_core.controller.leaving import Leaving, to_leave
 from fallow_core.controller.switches import known_scopes, scopes, strictest
 from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
 from fallow_core.controller.watched import Watched
+from fallow_core.controller.withheld import Withheld
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
@@ -70,6 +71,7 @@ class Controller:
         self.ledgers: dict[str, NodeLedger] = {}
         self.due: dict[RowKey, Due] = {}
         self.keeping = Keeping()
+        self.withheld = Withheld()
         self.journal_error = ""
         self.taking_back = TakingBack(take_back or TakeBackPolicy())
         self.departing = Departing()
@@ -234,6 +236,7 @@ class Controller:
             self.ledgers[node.name] = ledger
             found = due_rows(ledger, inputs.rows, self._holds, limits, now, lasts)
             due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
+        due = self.withheld.step(due, self.clusters)
         due = self.keeping.step(due, self.clusters, [task for of_node in seen.values() for task in of_node.tasks])
         self.due = {d.key: d for d in due if self._is_published(d.key)}
         if self.publishing.mode is PublishingMode.OBSERVE:

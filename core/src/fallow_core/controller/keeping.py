@@ -26,7 +26,11 @@ class Keeping:
         for name, cluster in clusters.items():
             own = [d for d in due if d.key.cluster == name]
             kept = keep_largest(
-                own, tuple(cluster.rows.values()), _largest(cluster, tasks), cluster.policy.keep_largest
+                own,
+                tuple(cluster.rows.values()),
+                _largest(cluster, tasks),
+                cluster.policy.keep_largest,
+                cluster.largest_elsewhere,
             )
             found += kept.due
             if kept.warning and kept.warning != self.warnings.get(name):

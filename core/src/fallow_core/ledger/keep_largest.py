@@ -22,11 +22,20 @@ class Kept:
     warning: str = ""
 
 
-def keep_largest(due: Sequence[Due], rows: Sequence[Row], largest: Resources, mode: KeepLargest) -> Kept:
+def keep_largest(
+    due: Sequence[Due],
+    rows: Sequence[Row],
+    largest: Resources,
+    mode: KeepLargest,
+    elsewhere: Resources | None = None,
+) -> Kept:
     """What is due of one cluster, with `rows` all that it has, and `largest` its largest task in each resource.
 
+    While its largest node `elsewhere`, which is not lent from here, is as large, no node here has to be.
     A row that is being taken back is not held. The one is held for which that is the least, ties by name.
     """
+    if elsewhere is not None and _fits(largest, elsewhere):
+        return Kept(due=tuple(due))
     sizes = {d.key: d.size for d in due}
     now = {row.key: row.newest_size for row in rows if row.state is NodeState.RUNNING}
     large = {key: size for key, size in now.items() if size is not None and _fits(largest, size)}

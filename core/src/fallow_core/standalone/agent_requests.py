@@ -101,6 +101,8 @@ def explanation(fallow: AgentProcess) -> View:
         "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
         "switches": [],
         "take_backs": [],
+        "pending": [],
+        "withheld": [],
         "due": [],
         "decisions": task_view.decisions(fallow.agent, fallow.clock()),
         "squeeze": fallow.squeezing.shown(fallow.config),

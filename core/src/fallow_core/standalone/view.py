@@ -62,6 +62,14 @@ def explanation(controller: Controller, node: str) -> View:
             for key, decision in found.items()
             if key.node == node and (decision.overdraft or decision.state.active is not None)
         ],
+        "pending": [
+            {"cluster": name, **asdict(cluster.pending)}
+            for name, cluster in sorted(controller.clusters.items())
+            if cluster.pending is not None and any(key.node == node for key in cluster.rows)
+        ],
+        "withheld": [
+            {"key": key._asdict(), "why": why} for key, why in controller.withheld.reasons.items() if key.node == node
+        ],
         "due": [
             {
                 "key": d.key._asdict(),

@@ -107,6 +107,7 @@ def capacity_report(message: pb.CapacityReport) -> CapacityReport:
         applications=tuple(_application(each) for each in message.applications),
         gangs=tuple(GangReport(id=each.id, minimum=each.minimum, running=each.running) for each in message.gangs),
         detail=message.detail,
+        largest_elsewhere=_resources_if(message, "largest_elsewhere"),
     )
 
 
@@ -204,6 +205,7 @@ def _pending(message: pb.Pending) -> Pending:
         total=_resources(message.total),
         smallest=_resources_if(message, "smallest"),
         largest=_resources_if(message, "largest"),
+        detail=message.detail,
     )
 
 

@@ -100,10 +100,12 @@ def capacity_report(report: CapacityReport) -> pb.CapacityReport:
     for answer in report.answers:
         _answer(message.answers.add(), answer)
     if report.pending is not None:
+        message.pending.detail = report.pending.detail
         message.pending.SetInParent()
         _resources(message.pending.total, report.pending.total)
         _resources_if(message.pending, "smallest", report.pending.smallest)
         _resources_if(message.pending, "largest", report.pending.largest)
+    _resources_if(message, "largest_elsewhere", report.largest_elsewhere)
     for each in report.applications:
         message.applications.add(
             id=each.id,

@@ -4,6 +4,7 @@ Each lane has a ResourceManager object of its own, so no connection is shared be
 saw is handed to the acts lane as values that never change.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ from fallow_yarn import report
 from fallow_yarn.access import Access, access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.diagnosis import diagnose
+from fallow_yarn.diagnosis.words import size_words
 from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
 from fallow_yarn.identity import by_host, own_ids, superseded
@@ -46,11 +48,17 @@ from fallow_yarn.nm.tasks import NodeTasks
 from fallow_yarn.places import are_local, places
 from fallow_yarn.publishing import Publisher, Start
 from fallow_yarn.rm.active import ActiveManager, Lead, Manager
+from fallow_yarn.rm.applications import RunningApplication
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.place import Place
+from fallow_yarn.rm.scheduler import Metrics
 
 STANDBY_PAUSE_SECONDS = 2.0
+REQUESTS_SECONDS = 30.0
+"""So often it is read what each application waits for."""
+MOST_APPLICATIONS = 500
+"""Of more running applications that is not read: each may have thousands of requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,8 @@ class YarnInstance:
         self._publisher = Publisher(self._acts, spec)
         self._roles = cluster.roles
         self._applications: tuple[Application, ...] = ()
+        self._waiting: tuple[RunningApplication, ...] = ()
+        self._waiting_at = -math.inf
         self._allocated: dict[str, Resources] = {}
         self._tasks: dict[str, NodeTasks] = {}
         self._daemons: dict[str, tuple[Daemon, ...]] = {}
@@ -168,14 +178,19 @@ class YarnInstance:
         age_seconds = self._clock() - asked_at
         self._start = (self._reads.place.name, facts.identity.started_on)
         self._nodes, self._capabilities = reading.nodes, report.capabilities(facts)
-        rows = (row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
-        stale = self._read_applications(deadline)
+        rows = tuple(row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
+        stale = self._read_applications(reading.metrics, deadline)
+        own, vcore_milli = {row.framework_node for row in rows}, self._spec.vcore_milli
+        largest = report.largest(reading.nodes.values(), facts)
         return CapacityReport(
             capabilities=self._capabilities,
-            rows=tuple(rows),
-            pending=report.pending(reading.metrics, self._spec.vcore_milli),
+            rows=rows,
+            pending=report.pending(reading.metrics, self._waiting, vcore_milli),
             applications=self._applications,
-            detail=f"ResourceManager {facts.identity.version} at {self._reads.place}{stale}",
+            detail=f"ResourceManager {facts.identity.version} at {self._reads.place}"
+            + ("" if largest is None else f"; containers of at most {size_words(largest)}")
+            + stale,
+            largest_elsewhere=report.largest_elsewhere(reading.nodes, own, vcore_milli),
         )
 
     def _rows(self, node: Node, reading: Reading, facts: Facts, age_seconds: float) -> Iterator[ReportRow]:
@@ -204,12 +219,23 @@ class YarnInstance:
         answers = self._publisher.publish(offers, capabilities, self._nodes, deadline)
         return CapacityReport(capabilities=capabilities, rows=(), answers=answers)
 
-    def _read_applications(self, deadline: Deadline) -> str:
-        """Read the applications; why they could not be, which leaves those of before."""
+    def _read_applications(self, metrics: Metrics, deadline: Deadline) -> str:
+        """Read the applications; why they could not be, which leaves those of before.
+
+        What they wait for is read with them once in a while: it is most of the page where much waits.
+        """
+        waits = metrics.pending_containers != 0
+        is_time = self._clock() - self._waiting_at >= REQUESTS_SECONDS
+        requests = waits and is_time and len(self._applications) <= MOST_APPLICATIONS
         try:
-            self._applications = report.applications(self._reads.applications(deadline))
+            found = self._reads.applications(deadline, requests=requests)
         except YarnError as error:
             return f"; the applications are those of an earlier report: {error}"
+        self._applications = report.applications(found)
+        if requests:
+            self._waiting, self._waiting_at = found, self._clock()
+        elif not waits:
+            self._waiting = ()
         return ""
 
     def _tasks_of(self, node: Node) -> NodeTasks:

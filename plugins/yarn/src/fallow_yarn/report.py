@@ -3,7 +3,8 @@
 The units change here and nowhere else: a vcore stands for `vcore_milli` milli-cores, and YARN's MB is 1 MiB.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from fallow_hookspecs import (
     Application,
@@ -18,7 +19,7 @@ from fallow_hookspecs import (
 )
 from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError, YarnError
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, UpdateAnswer
-from fallow_yarn.rm.applications import RunningApplication
+from fallow_yarn.rm.applications import Request, RunningApplication
 from fallow_yarn.rm.client import Facts, NodeReading
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
@@ -29,6 +30,8 @@ DEFAULT_MINIMUM = Size(memory_mb=1024, vcores=1)
 """Hadoop's own default of the smallest allocation, taken where the ResourceManager does not show its setting."""
 
 NOTHING = Resources(0, 0)
+MOST_SHOWN = 3
+"""Of so many users and queues it is said how much they wait for."""
 
 STATES = {
     State.NEW: NodeState.NEW,
@@ -129,7 +132,7 @@ def capabilities(facts: Facts) -> Capabilities:
 
 
 def applications(running: Iterable[RunningApplication]) -> tuple[Application, ...]:
-    """The running applications."""
+    """The applications that have containers."""
     return tuple(
         Application(
             id=application.id,
@@ -142,12 +145,69 @@ def applications(running: Iterable[RunningApplication]) -> tuple[Application, ..
             master_task_ids=() if application.master is None else (application.master,),
         )
         for application in running
+        if application.has_containers
     )
 
 
-def pending(metrics: Metrics, vcore_milli: int) -> Pending | None:
-    """What waits in the queues of the whole cluster."""
-    return None if metrics.pending is None else Pending(total=resources(metrics.pending, vcore_milli))
+def pending(metrics: Metrics, waiting: Sequence[RunningApplication], vcore_milli: int) -> Pending | None:
+    """What waits in the queues of the whole cluster. `waiting`: the applications, read with their requests.
+
+    The requests are all of them only if they are as many containers as the scheduler counts; else one that the user
+    may not see, or that is newer, may be smaller than all that are known. A release that does not tell the sum (3.2)
+    is believed the sum of the requests.
+    """
+    requests = [(application, request) for application in waiting for request in application.requests]
+    count = sum(request.containers for _, request in requests)
+    is_all = metrics.pending_containers is not None and count >= metrics.pending_containers
+    sizes = [request.size for _, request in requests] if is_all and metrics.pending_containers else []
+    total = metrics.pending
+    if total is None and is_all:
+        total = Size(
+            sum(request.size.memory_mb * request.containers for _, request in requests),
+            sum(request.size.vcores * request.containers for _, request in requests),
+        )
+    if total is None:
+        return None
+    return Pending(
+        total=resources(total, vcore_milli),
+        smallest=resources(_each(min, sizes), vcore_milli) if sizes else None,
+        largest=resources(_each(max, sizes), vcore_milli) if sizes else None,
+        detail=_by_whom(requests) if total != Size(0, 0) else "",
+    )
+
+
+def _each(choose: Callable[[Iterable[int]], int], sizes: Sequence[Size]) -> Size:
+    return Size(choose(size.memory_mb for size in sizes), choose(size.vcores for size in sizes))
+
+
+def _by_whom(requests: Iterable[tuple[RunningApplication, Request]]) -> str:
+    """Whose the most containers are, by queue and user."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for application, request in requests:
+        counts[application.queue, application.user] += request.containers
+    shown = [f"{count} containers of {user} in {queue}" for (queue, user), count in counts.most_common(MOST_SHOWN)]
+    more = [f"and of {len(counts) - MOST_SHOWN} others"] if len(counts) > MOST_SHOWN else []
+    return ", ".join([*shown, *more])
+
+
+def largest(readings: Iterable[NodeReading], facts: Facts) -> Size | None:
+    """The largest container that can be asked for: no larger than the largest node in either, nor than is configured.
+
+    `None` without a node; then the scheduler takes the configured one.
+    """
+    sizes = [r.in_force for r in readings if r.in_force is not None]
+    if not sizes:
+        return None
+    found = _each(max, sizes)
+    configured = facts.setup.maximum if facts.setup is not None else None
+    return found if configured is None else _each(min, [found, configured])
+
+
+def largest_elsewhere(readings: Mapping[str, NodeReading], own: Collection[str], vcore_milli: int) -> Resources | None:
+    """The largest node, by memory, that is in the scheduler and is not one of `own`."""
+    sizes = [reading.in_force for node_id, reading in readings.items() if node_id not in own]
+    found = max((size for size in sizes if size is not None), default=None)
+    return None if found is None else resources(found, vcore_milli)
 
 
 def answer(node: str, update: UpdateAnswer, size: Size, offered: Resources, vcore_milli: int) -> OfferAnswer:

@@ -247,14 +247,16 @@ class ReportRow(_message.Message):
     def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., age_seconds: _Optional[float] = ..., state: _Optional[_Union[NodeState, str]] = ..., allocated_cpu_milli: _Optional[int] = ..., allocated_memory_bytes: _Optional[int] = ..., in_force_cpu_milli: _Optional[int] = ..., in_force_memory_bytes: _Optional[int] = ..., unit_cpu_milli: _Optional[int] = ..., unit_memory_bytes: _Optional[int] = ..., floor_cpu_milli: _Optional[int] = ..., floor_memory_bytes: _Optional[int] = ..., maximum_cpu_milli: _Optional[int] = ..., maximum_memory_bytes: _Optional[int] = ..., started_age_seconds: _Optional[float] = ...) -> None: ...
 
 class Pending(_message.Message):
-    __slots__ = ("total", "smallest", "largest")
+    __slots__ = ("total", "smallest", "largest", "detail")
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     SMALLEST_FIELD_NUMBER: _ClassVar[int]
     LARGEST_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
     total: Resources
     smallest: Resources
     largest: Resources
-    def __init__(self, total: _Optional[_Union[Resources, _Mapping]] = ..., smallest: _Optional[_Union[Resources, _Mapping]] = ..., largest: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+    detail: str
+    def __init__(self, total: _Optional[_Union[Resources, _Mapping]] = ..., smallest: _Optional[_Union[Resources, _Mapping]] = ..., largest: _Optional[_Union[Resources, _Mapping]] = ..., detail: _Optional[str] = ...) -> None: ...
 
 class Application(_message.Message):
     __slots__ = ("id", "name", "user", "queue", "kind", "priority", "progress", "master_task_ids")
@@ -315,7 +317,7 @@ class Capabilities(_message.Message):
     def __init__(self, cpu: _Optional[_Union[ResourceCapability, _Mapping]] = ..., memory: _Optional[_Union[ResourceCapability, _Mapping]] = ..., ends_single_tasks: _Optional[bool] = ..., ends_gracefully: _Optional[bool] = ..., reports_progress: _Optional[bool] = ..., has_gangs: _Optional[bool] = ..., offer_lasts_seconds: _Optional[int] = ...) -> None: ...
 
 class CapacityReport(_message.Message):
-    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail")
+    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere")
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
@@ -323,6 +325,7 @@ class CapacityReport(_message.Message):
     APPLICATIONS_FIELD_NUMBER: _ClassVar[int]
     GANGS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
+    LARGEST_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
     capabilities: Capabilities
     rows: _containers.RepeatedCompositeFieldContainer[ReportRow]
     answers: _containers.RepeatedCompositeFieldContainer[OfferAnswer]
@@ -330,7 +333,8 @@ class CapacityReport(_message.Message):
     applications: _containers.RepeatedCompositeFieldContainer[Application]
     gangs: _containers.RepeatedCompositeFieldContainer[GangReport]
     detail: str
-    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ...) -> None: ...
+    largest_elsewhere: Resources
+    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
 
 class Process(_message.Message):
     __slots__ = ("pid", "start_ticks")

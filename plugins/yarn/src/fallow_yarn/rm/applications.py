@@ -1,4 +1,8 @@
-"""The running applications, by REST: one page for all, without the parts of it that are large and of no use here."""
+"""The applications, by REST: one page for all, without the parts of it that are large and of no use here.
+
+What they wait for stands on the same page, and is the largest part of it: it is left out unless it is asked for. No
+other page has it: the scheduler's own has sums of queues, and says 0 of users (seen with 3.5.0).
+"""
 
 import math
 import re
@@ -10,19 +14,33 @@ from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import ProtocolError, RemoteError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.rest import Web
-from fallow_yarn.shapes import Object, integer, is_object, member, text
+from fallow_yarn.rm.size import Size
+from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
 
 PAGE: Final = "/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
-WITHOUT: Final = "&deSelects=resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+OF_NO_USE: Final = "timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+WITH_REQUESTS: Final = f"&deSelects={OF_NO_USE}"
+WITHOUT: Final = f"&deSelects=resourceRequests,{OF_NO_USE}"
+ANYWHERE: Final = ("*", "")  # the other names of a request are its wishes about where, of which it is the sum
+GUARANTEED: Final = "GUARANTEED"
 _MASTER: Final = re.compile(r"/containerlogs/(container_\w+)/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """So many containers of a size that an application waits for."""
+
+    size: Size
+    containers: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunningApplication:
-    """An application that has containers. A bigger `priority` is more important; `progress` is 0 to 1.
+    """An application. A bigger `priority` is more important; `progress` is 0 to 1.
 
     `master` is the container of the current attempt's application master; `None` where it has none yet, or where the
-    user may not see it.
+    user may not see it. `has_containers` is false for one that only waits. `requests` are the containers that it waits
+    for; none where that was not asked for, or may not be seen.
     """
 
     id: str
@@ -33,17 +51,24 @@ class RunningApplication:
     priority: int
     progress: float | None
     master: str | None
+    has_containers: bool = True
+    requests: tuple[Request, ...] = ()
 
 
-def read_applications(web: Web, deadline: Deadline) -> tuple[RunningApplication, ...]:
-    """All applications that have containers or are about to; an entry that makes no sense is left out."""
-    applications = (_application(entry) for entry in _entries(web, deadline) if is_object(entry))
-    return tuple(application for application in applications if application is not None)
+def read_applications(web: Web, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
+    """All applications that have containers or are about to; an entry that makes no sense is left out.
+
+    With `requests` also what each of them waits for.
+    """
+    entries = _entries(web, WITH_REQUESTS if requests else WITHOUT, deadline)
+    applications = (_application(entry) for entry in entries if is_object(entry))
+    found = tuple(application for application in applications if application is not None)
+    return found if requests else tuple(application for application in found if application.has_containers)
 
 
-def _entries(web: Web, deadline: Deadline) -> Iterable[object]:
+def _entries(web: Web, selection: str, deadline: Deadline) -> Iterable[object]:
     try:
-        answer = web.json(PAGE + WITHOUT, deadline)
+        answer = web.json(PAGE + selection, deadline)
     except RemoteError as error:
         if error.kind != "HTTP 400":  # a release that does not know one of the names
             raise
@@ -58,7 +83,7 @@ def _application(entry: Object) -> RunningApplication | None:
     application_id = text(entry.get("id"))
     running = integer(entry.get("runningContainers"))
     master = _MASTER.search(text(entry.get("amContainerLogs")))
-    if not application_id or (running is not None and running <= 0 and master is None):
+    if not application_id:
         return None
     return RunningApplication(
         id=application_id,
@@ -69,7 +94,23 @@ def _application(entry: Object) -> RunningApplication | None:
         priority=max(integer(entry.get("priority")) or 0, 0),
         progress=_share(entry.get("progress")),
         master=master[1] if master and ContainerId.parse(master[1]) else None,
+        has_containers=running is None or running > 0 or master is not None,
+        requests=_requests(entry.get("resourceRequests")),
     )
+
+
+def _requests(value: object) -> tuple[Request, ...]:
+    """Requests of guaranteed containers, wherever; opportunistic ones wait at NodeManagers, whatever their size."""
+    found = []
+    for entry in objects(value):
+        memory_mb = integer(member(entry, "capability", "memory"))
+        vcores, count = integer(member(entry, "capability", "vCores")), integer(entry.get("numContainers"))
+        kind = text(member(entry, "executionTypeRequest", "executionType")) or GUARANTEED
+        if memory_mb is None or vcores is None or count is None or count <= 0:
+            continue
+        if kind == GUARANTEED and text(entry.get("resourceName")) in ANYWHERE:
+            found.append(Request(size=Size(memory_mb, vcores), containers=count))
+    return tuple(found)
 
 
 def _share(percent: object) -> float | None:

@@ -1,0 +1,17 @@
+from types import SimpleNamespace
+from typing import cast
+
+from core.tests.test_too_small import ALL, KEY, ROW, WAITS, due
+
+from fallow_core.controller.cluster import Cluster
+from fallow_core.controller.withheld import Withheld
+
+
+def test_what_is_not_made_is_remembered_with_its_reason_for_one_round() -> None:
+    cluster = cast(Cluster, SimpleNamespace(rows={KEY: ROW}, pending=WAITS, capabilities=ALL))
+    withheld = Withheld()
+    assert withheld.step([due(8000, 7)], {"yarn/a": cluster}) == []
+    assert withheld.reasons.keys() == {KEY}
+    made = [due(8000, 8)]
+    assert withheld.step(made, {"yarn/a": cluster}) == made
+    assert withheld.reasons == {}
