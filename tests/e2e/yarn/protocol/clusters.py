@@ -23,13 +23,19 @@ KINDS = os.environ.get("FALLOW_TEST_YARN", "embedded").split(",")
 """Which YARNs the tests are for: embedded, real, or both."""
 
 VERSION = os.environ.get("FALLOW_TEST_HADOOP", "3.5.0")
+FAIR = os.environ.get("FALLOW_TEST_SCHEDULER", "capacity") == "fair"
+"""Whether a real one has the FairScheduler, and not the CapacityScheduler."""
+
 MASTER_MB = AM_MEMORY_MB
 ADDRESSES = ("address", "admin.address", "scheduler.address", "resource-tracker.address", "webapp.address")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What the YARN looks like. `licences`: how many of a further resource type nm1 has; 0: there is no such type."""
+    """What the YARN looks like. `licences`: how many of a further resource type nm1 has; 0: there is no such type.
+
+    `exclude` is the file of excluded hosts.
+    """
 
     nodes: int = 1
     memory_mb: int = 4096
@@ -37,6 +43,7 @@ class Shape:
     minimum_mb: int = 128
     admin: str | None = None
     licences: int = 0
+    exclude: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +120,7 @@ class EmbeddedOne:
                 admins=None if shape.admin is None else frozenset({shape.admin}),
                 custom={"nm1": {"licence": shape.licences}, "nm2": {"licence": 0}} if shape.licences else {},
                 version=VERSION,
+                exclude_file=shape.exclude,
                 heartbeat_seconds=self.heartbeat_seconds,
                 change_seconds=0.002,
             ),
@@ -163,8 +171,12 @@ class RealOne:
 
     def __init__(self, jars: Jars, folder: Path, shape: Shape) -> None:
         site: dict[str, dict[str, str]] = {"rm": {}}
+        if FAIR:
+            site["rm"] |= config.FAIR_SCHEDULER
         if shape.admin is not None:
             site["rm"]["yarn.admin.acl"] = shape.admin
+        if shape.exclude is not None:
+            site["rm"]["yarn.resourcemanager.nodes.exclude-path"] = str(shape.exclude)
         if shape.licences:
             site["rm"]["yarn.resource-types"] = "licence"
             amount = {"yarn.nodemanager.resource-type.licence": str(shape.licences)}

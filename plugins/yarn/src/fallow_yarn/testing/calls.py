@@ -10,6 +10,7 @@ from fallow_yarn.rm.signal import EPOCH_SHIFT
 from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.ipc import Protocols, refused
+from fallow_yarn.testing.node_lists import NodeLists
 from fallow_yarn.testing.node_state import NodeState
 from fallow_yarn.testing.scheduler import Scheduler, UnknownNode, Update
 
@@ -41,14 +42,17 @@ def client_protocol(state: Callable[[], Scheduler], clock: Callable[[], float]) 
 
 
 def admin_protocol(
-    state: Callable[[], Scheduler], may_change: Callable[[str], bool], clock: Callable[[], float]
+    state: Callable[[], Scheduler], may_change: Callable[[str], bool], lists: NodeLists, clock: Callable[[], float]
 ) -> Protocols:
     """The calls of administrators: who has no right is told so before anything else."""
 
-    def update_node_resource(argument: bytes, user: str) -> bytes:
+    def check(user: str, method: str) -> None:
         if not may_change(user):
-            text = f"User {user} doesn't have permission to call 'updateNodeResource'"
+            text = f"User {user} doesn't have permission to call '{method}'"
             raise refused(YARN_EXCEPTION, f"{ACCESS_CONTROL}: {text}")
+
+    def update_node_resource(argument: bytes, user: str) -> bytes:
+        check(user, "updateNodeResource")
         scheduler = state()
         updates = [_update(entry) for entry in yarn_pb2.UpdateNodeResourceRequest.FromString(argument).nodes]
         try:
@@ -58,7 +62,21 @@ def admin_protocol(
             raise refused(YARN_EXCEPTION, f"{text}: {error}") from None
         return b""
 
-    return {ADMIN_PROTOCOL: {"updateNodeResource": update_node_resource}}
+    def refresh_nodes(argument: bytes, user: str) -> bytes:
+        check(user, "refreshNodes")
+        scheduler, now = state(), clock()
+        request = yarn_pb2.RefreshNodesRequest.FromString(argument)
+        if request.kind == yarn_pb2.FORCEFUL:
+            scheduler.end_leaving(now)
+            return b""
+        lists.read()
+        if request.kind == yarn_pb2.GRACEFUL:
+            scheduler.refresh(request.timeout if request.HasField("timeout") else None, now)
+        else:
+            scheduler.refresh_now(now)
+        return b""
+
+    return {ADMIN_PROTOCOL: {"updateNodeResource": update_node_resource, "refreshNodes": refresh_nodes}}
 
 
 def ha_protocol(state: Callable[[], int], transition: Callable[[bool], None]) -> Protocols:
@@ -102,6 +120,8 @@ def _report(node: NodeState, now: float) -> yarn_pb2.NodeReport:
         containers=len(node.containers) if is_known else 0,
         state=node.state,
     )
+    if node.grace_seconds is not None and node.is_running:
+        report.decommissioning_timeout = node.grace_seconds & 0xFFFFFFFF
     report.node_id.host, report.node_id.port = host.encode(), int(port)
     used = node.used if is_known else Size(0, 0)
     report.used.memory_mb, report.used.virtual_cores = used.memory_mb, used.vcores

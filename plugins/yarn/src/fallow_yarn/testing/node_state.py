@@ -46,7 +46,8 @@ class NodeState:
 
     `containers` are those that count as allocated, `ending` those of them (and strangers) that the NodeManager is told
     to end with every heartbeat until it says that they have. `deadline` is the over-commit deadline once stored, which
-    never goes away.
+    never goes away. `users` are the applications that have had containers here. `leaving_since`: when it began to be
+    decommissioned, with which grace (negative: for ever), and with which size before.
     """
 
     def __init__(self, registration: Registration, now: float) -> None:
@@ -57,6 +58,10 @@ class NodeState:
         self.capability = self.total = registration.size
         self.custom = dict(registration.custom)
         self.deadline: float | None = None
+        self.leaving_since: float | None = None
+        self.grace_seconds: int | None = None
+        self.size_before = registration.size
+        self.users: set[str] = set()
         self.heard_at = now
         self.absent_until = now
         self.containers: dict[str, Container] = {}
@@ -66,9 +71,14 @@ class NodeState:
         self._untold: Size | None = None
 
     @property
+    def host(self) -> str:
+        """Its host, as the ResourceManager calls it."""
+        return self.id.rpartition(":")[0]
+
+    @property
     def is_running(self) -> bool:
         """Whether its NodeManager counts as alive."""
-        return self.state == "RUNNING"
+        return self.state in ("RUNNING", "DECOMMISSIONING")
 
     @property
     def used(self) -> Size:
@@ -91,6 +101,10 @@ class NodeState:
         """Whether the scheduler has it in its table."""
         return self.is_running and now >= self.absent_until
 
+    def takes_work(self, now: float) -> bool:
+        """Whether the scheduler may allocate here."""
+        return self.is_in_table(now) and self.leaving_since is None
+
     def resize(self, size: Size, custom: Mapping[str, int]) -> None:
         """The ResourceManager's own record; a further resource that is not named becomes 0."""
         self.capability = self._untold = size
@@ -99,6 +113,7 @@ class NodeState:
     def give(self, container: Container) -> None:
         """A container is allocated here; the NodeManager is told with its next heartbeat."""
         self.containers[container.id] = container
+        self.users.add(container.application.id)
         self._to_start.append(container)
 
     def drop(self, container: Container) -> None:

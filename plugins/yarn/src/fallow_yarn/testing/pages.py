@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final
 
 from fallow_yarn.rm.size import Size
@@ -36,6 +37,9 @@ def answer(scheduler: Scheduler, request: Request, now: float) -> Response:
         case "/ws/v1/cluster/apps":
             chosen = [app for app in scheduler.applications if not states or app.state in states]
             found = [_application(app, scheduler) for app in chosen]
+            for name in request.query.get("deSelects", "").split(","):
+                for entry in found:
+                    entry.pop(name, None)
             return page({"apps": {"app": found} if found else {}})
     if (match_node := NODE.fullmatch(request.path)) is None:
         return failure(HTTPStatus.NOT_FOUND, "NotFoundException", f"HTTP 404 Not Found: {request.path}")
@@ -54,9 +58,15 @@ def settings_of(settings: Settings) -> Mapping[str, object]:
         "yarn.scheduler.minimum-allocation-vcores": settings.minimum.vcores,
         "yarn.scheduler.maximum-allocation-mb": settings.maximum.memory_mb,
         "yarn.scheduler.maximum-allocation-vcores": settings.maximum.vcores,
+        **{f"yarn.resourcemanager.nodes.{kind}-path": str(path) for kind, path in _lists(settings).items()},
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": round(settings.heartbeat_seconds * 1000),
         "yarn.nm.liveness-monitor.expiry-interval-ms": round(settings.expiry_seconds * 1000),
     }
+
+
+def _lists(settings: Settings) -> Mapping[str, Path]:
+    given = {"exclude": settings.exclude_file, "include": settings.include_file}
+    return {kind: path for kind, path in given.items() if path is not None}
 
 
 def pending(applications: Iterable[Application]) -> tuple[Size, int]:
@@ -103,8 +113,8 @@ def _metrics(scheduler: Scheduler, now: float) -> Json:
         "lostNodes": states.count("LOST"),
         "shutdownNodes": states.count("SHUTDOWN"),
         "unhealthyNodes": 0,
-        "decommissioningNodes": 0,
-        "decommissionedNodes": 0,
+        "decommissioningNodes": states.count("DECOMMISSIONING"),
+        "decommissionedNodes": states.count("DECOMMISSIONED"),
         "rebootedNodes": 0,
         "totalClusterResourcesAcrossPartition": _resource(total, {}),
         "crossPartitionMetricsAvailable": True,
@@ -216,12 +226,26 @@ def _application(application: Application, scheduler: Scheduler) -> Json:
         "allocatedVCores": used.vcores,
         "runningContainers": len(containers),
         "numNonAMContainerPreempted": len(preempted),
+        "resourceRequests": _requests(application),
     }
     node = None if master is None else scheduler.nodes.get(master.node_id)
     if master is not None and node is not None:
         entry["amContainerLogs"] = f"http://{node.web}/node/containerlogs/{master.id}/{order.user}"
         entry["amHostHttpAddress"] = node.web
     return entry
+
+
+def _requests(application: Application) -> list[Json]:
+    """What it waits for, wherever that is."""
+    size, count = application.wanted()
+    request = {
+        "priority": 1,
+        "resourceName": "*",
+        "capability": _resource(size, {}),
+        "numContainers": count,
+        "executionTypeRequest": {"executionType": "GUARANTEED", "enforceExecutionType": False},
+    }
+    return [request] if count else []
 
 
 def _sum(sizes: Iterable[Size]) -> Size:

@@ -14,6 +14,7 @@ from fallow_yarn.testing.application import Application, Order
 from fallow_yarn.testing.calls import admin_protocol, client_protocol, ha_protocol
 from fallow_yarn.testing.ipc import Protocols, refused, serve_ipc, serve_token_only
 from fallow_yarn.testing.listener import HOST, Listener
+from fallow_yarn.testing.node_lists import NodeLists
 from fallow_yarn.testing.resize import resize
 from fallow_yarn.testing.scheduler import Scheduler
 from fallow_yarn.testing.settings import Settings
@@ -64,7 +65,8 @@ class ResourceManager:
         self._active_web = active_web
         self._clock = clock
         client, admin, masters, tracker, web = ports
-        admin_protocols = admin_protocol(self._state, self._may_change, clock)
+        self._lists = NodeLists(settings.exclude_file, settings.include_file)
+        admin_protocols = admin_protocol(self._state, self._may_change, self._lists, clock)
         if settings.ha:
             admin_protocols = {**admin_protocols, **ha_protocol(lambda: STATES[self.ha_state], self._transition)}
         self._always = (
@@ -108,7 +110,8 @@ class ResourceManager:
             epoch = self._store.terms
             self._store.terms += 1
             self._new_start()
-            self.scheduler = Scheduler(self._settings, self._store.applications, epoch)
+            self._lists.read()
+            self.scheduler = Scheduler(self._settings, self._store.applications, epoch, self._lists)
             self.ha_state = "ACTIVE"
         for listener in self._while_active:
             listener.start()

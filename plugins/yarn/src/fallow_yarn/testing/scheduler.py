@@ -14,6 +14,8 @@ from typing import Final
 
 from fallow_yarn.rm.size import Size
 from fallow_yarn.testing.application import LOST, PREEMPTED, Application, Container
+from fallow_yarn.testing.leaving import heard, refreshed
+from fallow_yarn.testing.node_lists import NodeLists
 from fallow_yarn.testing.node_state import NodeState, Orders, Registration, Status
 from fallow_yarn.testing.settings import Settings
 
@@ -49,11 +51,14 @@ class _Change:
 class Scheduler:
     """Nodes and applications of one term of an active ResourceManager. `epoch` counts its starts.
 
-    `taken` are the newest size updates, each with the time at which it was answered.
+    `taken` are the newest size updates, each with the time at which it was answered. `lists`: whose nodes it takes.
     """
 
-    def __init__(self, settings: Settings, applications: Sequence[Application], epoch: int) -> None:
+    def __init__(
+        self, settings: Settings, applications: Sequence[Application], epoch: int, lists: NodeLists | None = None
+    ) -> None:
         self.settings = settings
+        self._lists = lists or NodeLists(None, None)
         self.nodes: dict[str, NodeState] = {}
         self.applications = list(applications)
         self._epoch = epoch
@@ -69,10 +74,12 @@ class Scheduler:
         """A NodeManager has started, or has found this ResourceManager. Why it has to end; empty if it may stay."""
         self.tick(now)
         minimum, size = self.settings.minimum, registration.size
+        node, host = self.nodes.get(registration.node_id), registration.node_id.rpartition(":")[0]
+        if not self._lists.takes(host) and (node is None or node.leaving_since is None or not node.is_running):
+            return f"Disallowed NodeManager from  {host}, Sending SHUTDOWN signal to the NodeManager."
         if size.memory_mb < minimum.memory_mb or size.vcores < minimum.vcores:
             return f"NodeManager from {registration.node_id} doesn't satisfy minimum allocations"
-        node = self.nodes.get(registration.node_id)
-        if node is not None and node.is_running and node.containers:
+        if node is not None and node.is_running and (node.containers or node.leaving_since is not None):
             # It comes back with work: the size it says is a change like any other, and a deadline stays.
             node.come_back(registration, now)
             update = Update(node_id=node.id, size=size, over_commit_timeout_ms=-1, custom=registration.custom)
@@ -99,6 +106,9 @@ class Scheduler:
         node.heard_at = now
         confirmed = [status.container for status in statuses if self._note(node, status)]
         self.tick(now)
+        if heard(node, now, is_needed=any(app.id in node.users and not app.is_over for app in self.applications)):
+            self._remove(node, "DECOMMISSIONED")
+            return None
         if node.deadline is not None and now >= node.deadline:
             self._take_back(node, now, kill=True)
         self._allocate([node], now)
@@ -114,11 +124,31 @@ class Scheduler:
             self.taken.append((now, update))
             self._queue(self.nodes[update.node_id], update, now)
 
+    def refresh(self, grace_seconds: int | None, now: float) -> None:
+        """Have the lists of hosts hold from now on, gracefully; None is the ResourceManager's own grace."""
+        self.tick(now)
+        for node in self.nodes.values():
+            if node.is_running:
+                refreshed(node, self._lists, grace_seconds, now)
+
+    def refresh_now(self, now: float) -> None:
+        """Have the lists of hosts hold now."""
+        self.refresh(0, now)
+        self.end_leaving(now)
+
+    def end_leaving(self, now: float) -> None:
+        """Take out at once whatever is leaving."""
+        self.tick(now)
+        for node in self.nodes.values():
+            if node.state == "DECOMMISSIONING":
+                self._remove(node, "DECOMMISSIONED")
+
     def signal(self, container_id: str, *, force: bool) -> bool:
         """Have the NodeManager signal a container with its next heartbeat; false if there is none."""
         for node in self.nodes.values():
             if container_id in node.containers and container_id not in node.ending:
-                node.signals.append((container_id, force))
+                if node.leaving_since is None:  # the real one has no ear for this while a node is leaving
+                    node.signals.append((container_id, force))
                 return True
         return False
 
@@ -185,7 +215,7 @@ class Scheduler:
         for application in self.applications:
             while (wanted := application.wanted())[1] > 0:
                 size = self._clamped(wanted[0]) if application.master is None else wanted[0]
-                fitting = [node for node in nodes if node.is_in_table(now) and _fits(size, node.available)]
+                fitting = [node for node in nodes if node.takes_work(now) and _fits(size, node.available)]
                 if not fitting:
                     if any(_fits(size, total) for total in totals):
                         return  # whoever is first in the queue waits for room, and the others behind it
@@ -223,6 +253,7 @@ class Scheduler:
         for container in believed:
             if container.id in reported:
                 node.containers[container.id] = container
+                node.users.add(container.application.id)
             elif container.begun:
                 node.drop(container)
                 self._end(container, LOST, LOST_TEXT)

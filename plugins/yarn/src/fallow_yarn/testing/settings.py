@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from fallow_yarn.rm.size import Size
@@ -17,7 +18,8 @@ class Settings:
 
     `memory_mb` and `vcores` are those of each NodeManager, `custom` further resource types by the NodeManager's name
     ("nm1", "nm2", ...). `minimum` and `maximum` are the scheduler's allocations. `admins`: who beside the own user may
-    change sizes; None: everybody. `ha`: a second ResourceManager that stands by.
+    change sizes; None: everybody. `ha`: a second ResourceManager that stands by. `exclude_file`, `include_file`: the
+    lists of hosts that both read.
 
     `heartbeat_seconds`: from one report of a NodeManager to the next. `change_seconds`: how long the scheduler takes
     for one change of a size, `starting_seconds`: how long a ResourceManager is up before it is active,
@@ -33,6 +35,8 @@ class Settings:
     maximum: Size = MAXIMUM
     admins: frozenset[str] | None = None
     ha: bool = False
+    exclude_file: Path | None = None
+    include_file: Path | None = None
     version: str = "3.5.0"
     heartbeat_seconds: float = 0.3
     change_seconds: float = 0.01
