@@ -3,7 +3,7 @@
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from fallow_hookspecs import (
     TaskState,
 )
 from fallow_hookspecs.copilot import enums, from_messages, to_messages
+from fallow_hookspecs.copilot.many import Newest
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 
 INT64 = 2**63
@@ -80,6 +81,39 @@ ANSWERS: list[tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = [
 def test_an_answer_comes_out_as_it_went_in(kind: Any, to: Any, back: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
     assert back(again(to(value))) == value
+
+
+AGES = st.none() | st.floats(0, 1e9)
+
+
+@settings(max_examples=25)
+@given(first=values(TaskList), other=values(TaskList), age=AGES)
+def test_tasks_that_were_there_before_are_as_they_are_now(first: TaskList, other: TaskList, age: float | None) -> None:
+    newest = Newest()
+    older = replace(first, tasks=tuple(replace(task, age_seconds=age) for task in first.tasks))
+    for listed in (first, older, other, first):
+        assert from_messages.task_list(again(to_messages.task_list(listed)), newest) == listed
+
+
+@settings(max_examples=25)
+@given(first=values(CapacityReport), other=values(CapacityReport), age=st.floats(0, 1e9), started=AGES)
+def test_rows_that_were_there_before_are_as_they_are_now(
+    first: CapacityReport, other: CapacityReport, age: float, started: float | None
+) -> None:
+    newest = Newest()
+    rows = tuple(replace(row, age_seconds=age, started_age_seconds=started) for row in first.rows)
+    for report in (first, replace(first, rows=rows), other, first):
+        assert from_messages.capacity_report(again(to_messages.capacity_report(report)), newest) == report
+
+
+def test_a_task_that_differs_by_its_age_alone_is_not_read_again() -> None:
+    newest, message = Newest(), pb.TaskList()
+    message.tasks.add(id="t", age_seconds=1.5, cgroups=["batch/t"])
+    (before,) = newest.tasks(again(message).tasks)
+    message.tasks[0].age_seconds = 2.5
+    (after,) = newest.tasks(again(message).tasks)
+    assert (before.age_seconds, after.age_seconds) == (1.5, 2.5)
+    assert after.cgroups is before.cgroups
 
 
 @settings(max_examples=25)

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fallow_hookspecs.plugin import ClusterConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path  # a tenth of what this package takes to import, and no plugin's hooks need it
 
 COMMAND_GROUP = "fallow.commands"
 
@@ -13,7 +15,7 @@ COMMAND_GROUP = "fallow.commands"
 class CommandHost(Protocol):
     """What core gives to the commands of a plugin."""
 
-    def cluster(self, name: str | None, config: Path | None = None) -> ClusterConfig:
+    def cluster(self, name: str | None, config: "Path | None" = None) -> ClusterConfig:
         """One of the plugin's clusters by its name; without a name the only one.
 
         `config` is what `--config` of core's own commands names: None is the usual place. A name that is not there, or

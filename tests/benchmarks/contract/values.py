@@ -1,5 +1,6 @@
 """A plugin whose answers are ready, so that what a call takes is the cost of the call; its name is `bench`."""
 
+from itertools import cycle
 from typing import Any
 
 from fallow_hookspecs import (
@@ -27,6 +28,7 @@ from fallow_hookspecs import (
 GIB = 2**30
 TASKS = 100
 NODES = 5000
+SECONDS = 8
 NODE = Node(name="worker-1", addresses=("worker-1.example.com", "10.0.0.1"))
 
 
@@ -42,28 +44,32 @@ def nodes() -> tuple[Node, ...]:
     )
 
 
-def report() -> CapacityReport:
-    """A report of them, as the YARN plugin makes it: sizes and allocations differ, unit and floor do not."""
+def report(second: int = 0) -> CapacityReport:
+    """A report of them in a second, as the YARN plugin makes it: sizes and allocations differ, unit and floor do not;
+    from one second to the next the ages change, and the allocations of every tenth node.
+    """
     honoured = ResourceCapability(honoured=True)
     rows = (
         ReportRow(
             node=f"worker-{index}",
             framework_node=f"worker-{index}.example.com:45454",
-            age_seconds=0.125,
+            age_seconds=0.125 + second / 1024,
             state=NodeState.RUNNING,
-            allocated=Resources(1000 * (index % 16), GIB // 4 * (index % 61)),
+            allocated=Resources(1000 * ((index + second * (index % 10 == 0)) % 16), GIB // 4 * (index % 61)),
             in_force=Resources(1000 * (8 + index % 24), GIB * (16 + index % 100)),
             unit=Resources(1000, 2**20),
             floor=Resources(1000, GIB),
-            started_age_seconds=86_400.0 + index,
+            started_age_seconds=86_400.0 + index + second,
         )
         for index in range(NODES)
     )
     return CapacityReport(capabilities=Capabilities(cpu=honoured, memory=honoured), rows=tuple(rows))
 
 
-def task_list() -> TaskList:
-    """The tasks of one node, as the YARN plugin lists them: each with the leader of its processes."""
+def task_list(second: int = 0) -> TaskList:
+    """The tasks of one node in a second, as the YARN plugin lists them: each with the leader of its processes; from
+    one second to the next the ages change, and one task ends and another begins.
+    """
     tasks = (
         Task(
             id=f"container_e17_1410901177871_0001_01_{index:06d}",
@@ -71,10 +77,10 @@ def task_list() -> TaskList:
             framework_node="worker-1.example.com:45454",
             state=TaskState.RUNNING,
             requested=Resources(1000, 2 * GIB),
-            age_seconds=100.5 + index,
+            age_seconds=100.5 + second - index,
             processes=(Process(4000 + index, 123_456 + index),),
         )
-        for index in range(TASKS)
+        for index in range(second, second + TASKS)
     )
     return TaskList(tasks=tuple(tasks), age_seconds=0.001, complete=True)
 
@@ -95,20 +101,21 @@ class _Spec:
 
 
 class Instance:
-    """Answers at once."""
+    """Answers at once, and each time what the next second would bring."""
 
     def __init__(self, cluster: ClusterConfig) -> None:
-        self._report, self._list = report(), task_list()
+        self._reports = cycle([report(second) for second in range(SECONDS)])
+        self._lists = cycle([task_list(second) for second in range(SECONDS)])
         ending = KillAnswer(result=KillResult.ENDING)
-        self._outcome = KillOutcome(answers={task.id: ending for task in self._list.tasks})
+        self._outcome = KillOutcome(answers={task.id: ending for task in task_list().tasks})
 
     @hookimpl
     def report_capacity(self, nodes: tuple[Node, ...]) -> CapacityReport:
-        return self._report
+        return next(self._reports)
 
     @hookimpl
     def list_tasks(self) -> TaskList:
-        return self._list
+        return next(self._lists)
 
     @hookimpl
     def kill_tasks(self) -> KillOutcome:

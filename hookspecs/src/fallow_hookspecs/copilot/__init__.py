@@ -3,7 +3,7 @@
 `v0/copilot.proto` is the service, and all that a copilot in another language needs. `fallow-copilot serve` (`command`)
 serves any plugin of this Python environment: `host` builds its instance, `lanes` are its two threads, `server` answers
 the calls, `socket_file` places the socket. `client` is the other end, for core. Both ends convert by `to_messages` and
-`from_messages`, and carry errors by `status`.
+`from_messages`, of which `many` is the part that has to be fast, and carry errors by `status`.
 
 It needs the extra `fallow-hookspecs[copilot]`; nothing outside this package imports it. It makes no decision: what a
 plugin answers is passed on as it is.

@@ -10,6 +10,7 @@ import grpc
 
 from fallow_hookspecs.capacity import CapacityReport, Node, Offer
 from fallow_hookspecs.copilot import from_messages, to_messages
+from fallow_hookspecs.copilot.many import Newest
 from fallow_hookspecs.copilot.status import OPTIONS, error_of, path_of
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 from fallow_hookspecs.errors import PluginError
@@ -124,6 +125,7 @@ class _Copilot:
         self.caller = caller
         self.findings = findings
         self.nodes: tuple[tuple[Node, ...], bytes] = ((), b"")
+        self.reads, self.acts = Newest(), Newest()  # of each lane, because what one is told the other may not be
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         """What is found at this end, and what the copilot finds."""
@@ -152,14 +154,15 @@ def report_capacity(
     """Ask, or pass on the offers."""
     # Messages in a row are one message with the fields of all.
     request = _nodes(self, nodes) + to_messages.report_request((), offers).SerializeToString()
-    return from_messages.capacity_report(self.caller.call("ReportCapacity", request, timeout_seconds))
+    message = self.caller.call("ReportCapacity", request, timeout_seconds)
+    return from_messages.capacity_report(message, self.acts if offers else self.reads)
 
 
 @hookimpl
 def list_tasks(self: _Copilot, node: Node, timeout_seconds: float) -> TaskList:
     """Ask for the tasks."""
     request = to_messages.list_request(node).SerializeToString()
-    return from_messages.task_list(self.caller.call("ListTasks", request, timeout_seconds))
+    return from_messages.task_list(self.caller.call("ListTasks", request, timeout_seconds), self.reads)
 
 
 @hookimpl

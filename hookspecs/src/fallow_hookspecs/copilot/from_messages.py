@@ -3,8 +3,7 @@
 What a message lacks and the contract requires becomes `None`, never zero: core then refuses the row or the task by its
 name, as it does for a plugin in its own process.
 
-Rows and tasks come in thousands, and are read in ways that are faster than they look: a field that is not zero is there
-and need not be asked about, and a value is filled before it is frozen (see `_unfrozen`).
+Rows and tasks, which come in thousands, are read by `many`.
 """
 
 from collections.abc import Iterable
@@ -19,7 +18,6 @@ from fallow_hookspecs import (
     CapacityReport,
     Daemon,
     Finding,
-    Gang,
     GangReport,
     KillAnswer,
     KillOrder,
@@ -30,17 +28,14 @@ from fallow_hookspecs import (
     Pending,
     Placement,
     Pod,
-    Process,
-    ReportRow,
     ResourceCapability,
     ResourceName,
     Resources,
-    Task,
     TaskList,
     TaskPlacement,
-    TaskRole,
 )
 from fallow_hookspecs.copilot import enums
+from fallow_hookspecs.copilot.many import Newest, if_set, process
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 
 
@@ -88,11 +83,11 @@ def kill_order(message: pb.KillTasksRequest) -> KillOrder:
     return KillOrder(task_ids=tuple(message.task_ids), reason=message.reason, force=message.force)
 
 
-def capacity_report(message: pb.CapacityReport) -> CapacityReport:
-    """A report."""
+def capacity_report(message: pb.CapacityReport, newest: Newest | None = None) -> CapacityReport:
+    """A report. `newest` remembers its rows, whose ages are taken out of the message."""
     return CapacityReport(
         capabilities=_capabilities(message.capabilities),
-        rows=_rows(message.rows),
+        rows=(newest or Newest()).rows(message.rows),
         answers=tuple(
             OfferAnswer(
                 node=each.node,
@@ -111,14 +106,14 @@ def capacity_report(message: pb.CapacityReport) -> CapacityReport:
     )
 
 
-def task_list(message: pb.TaskList) -> TaskList:
-    """A list of tasks."""
+def task_list(message: pb.TaskList, newest: Newest | None = None) -> TaskList:
+    """A list of tasks. `newest` remembers them, and their ages are taken out of the message."""
     return TaskList(
-        tasks=_tasks(message.tasks),
-        age_seconds=_if_set(message, "age_seconds"),
+        tasks=(newest or Newest()).tasks(message.tasks),
+        age_seconds=if_set(message, "age_seconds"),
         complete=message.complete,
         daemons=tuple(
-            Daemon(process=_process(each.process), framework_node=_if_set(each, "framework_node"))
+            Daemon(process=process(each.process), framework_node=if_set(each, "framework_node"))
             for each in message.daemons
         ),
         incomplete_reason=message.incomplete_reason,
@@ -139,7 +134,7 @@ def placement(message: pb.Placement) -> Placement:
             TaskPlacement(
                 task_id=each.task_id,
                 cgroups=tuple(each.cgroups),
-                movable=tuple(_process(process) for process in each.movable),
+                movable=tuple(map(process, each.movable)),
                 setting=each.setting,
             )
             for each in message.tasks
@@ -151,14 +146,9 @@ def placement(message: pb.Placement) -> Placement:
 def findings(message: pb.DiagnoseResponse) -> tuple[Finding, ...]:
     """What an operator should know."""
     return tuple(
-        Finding(subject=each.subject, ok=_if_set(each, "ok"), detail=each.detail, advice=each.advice)
+        Finding(subject=each.subject, ok=if_set(each, "ok"), detail=each.detail, advice=each.advice)
         for each in message.findings
     )
-
-
-def _if_set(message: Message, field: str) -> Any:
-    """The value of a field, `None` where it is left out. `Any`: core checks what has to be there."""
-    return getattr(message, field) if message.HasField(field) else None
 
 
 def _kill_answer(number: int, reason: str) -> KillAnswer:
@@ -167,7 +157,7 @@ def _kill_answer(number: int, reason: str) -> KillAnswer:
 
 
 def _resources(message: pb.Resources) -> Resources:
-    return Resources(_if_set(message, "cpu_milli"), _if_set(message, "memory_bytes"))
+    return Resources(if_set(message, "cpu_milli"), if_set(message, "memory_bytes"))
 
 
 def _resources_if(message: Message, field: str) -> Resources | None:
@@ -196,7 +186,7 @@ def _capabilities(message: pb.Capabilities) -> Capabilities:
         ends_gracefully=message.ends_gracefully,
         reports_progress=message.reports_progress,
         has_gangs=message.has_gangs,
-        offer_lasts_seconds=_if_set(message, "offer_lasts_seconds"),
+        offer_lasts_seconds=if_set(message, "offer_lasts_seconds"),
     )
 
 
@@ -217,114 +207,6 @@ def _application(message: pb.Application) -> Application:
         queue=message.queue,
         kind=message.kind,
         priority=message.priority,
-        progress=_if_set(message, "progress"),
+        progress=if_set(message, "progress"),
         master_task_ids=tuple(message.master_task_ids),
     )
-
-
-def _unfrozen(kind: type) -> Any:
-    """A class with the same fields as a frozen dataclass, whose objects become that dataclass's by `__class__`.
-
-    The constructor of a frozen dataclass sets each field by a call of its own, and that would be half of what reading a
-    report costs.
-    """
-    return type(kind.__name__, (), {"__slots__": kind.__slots__})  # type: ignore[attr-defined] # each value has them
-
-
-_UnfrozenResources, _UnfrozenRow = _unfrozen(Resources), _unfrozen(ReportRow)
-_UnfrozenProcess, _UnfrozenTask = _unfrozen(Process), _unfrozen(Task)
-
-
-def _rows(messages: Iterable[pb.ReportRow]) -> tuple[ReportRow, ...]:
-    sizes = _Sizes()
-    return tuple([_row(message, sizes) for message in messages])
-
-
-def _row(message: pb.ReportRow, sizes: "_Sizes") -> ReportRow:
-    row = _UnfrozenRow()
-    row.node = message.node
-    row.framework_node = message.framework_node
-    row.age_seconds = message.age_seconds or _if_set(message, "age_seconds")
-    row.state = enums.NODE_STATES.get(message.state)
-    row.allocated = sizes.of(message, "allocated", message.allocated_cpu_milli, message.allocated_memory_bytes)
-    row.in_force = sizes.of(message, "in_force", message.in_force_cpu_milli, message.in_force_memory_bytes)
-    row.unit = sizes.of(message, "unit", message.unit_cpu_milli, message.unit_memory_bytes)
-    row.floor = sizes.of(message, "floor", message.floor_cpu_milli, message.floor_memory_bytes)
-    row.maximum = sizes.of(message, "maximum", message.maximum_cpu_milli, message.maximum_memory_bytes)
-    row.started_age_seconds = message.started_age_seconds or _if_set(message, "started_age_seconds")
-    row.__class__ = ReportRow
-    made: ReportRow = row
-    return made
-
-
-class _Sizes:
-    """The sizes of a report's rows, or of a list's tasks. Most are those of others too, and are made once."""
-
-    def __init__(self) -> None:
-        self._made: dict[tuple[int, int], Resources] = {}
-
-    def of(self, message: Message, name: str, cpu_milli: int, memory_bytes: int) -> Any:
-        """The size of this name; `None` where neither of its fields is set."""
-        if cpu_milli and memory_bytes:
-            key = (cpu_milli, memory_bytes)
-            found = self._made.get(key)
-            if found is None:
-                found = self._made[key] = _resources_of(cpu_milli, memory_bytes)
-            return found
-        cpu, memory = _if_set(message, f"{name}_cpu_milli"), _if_set(message, f"{name}_memory_bytes")
-        return None if cpu is None and memory is None else Resources(cpu, memory)
-
-
-def _resources_of(cpu_milli: int, memory_bytes: int) -> Resources:
-    resources = _UnfrozenResources()
-    resources.cpu_milli = cpu_milli
-    resources.memory_bytes = memory_bytes
-    resources.__class__ = Resources
-    made: Resources = resources
-    return made
-
-
-def _process(message: pb.Process) -> Process:
-    process = _UnfrozenProcess()
-    process.pid = message.pid or _if_set(message, "pid")
-    process.start_ticks = message.start_ticks or _if_set(message, "start_ticks")
-    process.__class__ = Process
-    made: Process = process
-    return made
-
-
-def _tasks(messages: Iterable[pb.Task]) -> tuple[Task, ...]:
-    sizes = _Sizes()
-    return tuple([_task(message, sizes) for message in messages])
-
-
-def _task(message: pb.Task, sizes: "_Sizes") -> Task:
-    task, has = _UnfrozenTask(), message.HasField
-    cgroups, processes = message.cgroups, message.processes
-    task.id = message.id
-    task.application_id = message.application_id
-    task.framework_node = message.framework_node
-    task.state = enums.TASK_STATES.get(message.state)
-    task.requested = sizes.of(message, "requested", message.requested_cpu_milli, message.requested_memory_bytes)
-    task.role = enums.TASK_ROLES.get(message.role, TaskRole.WORKER)
-    task.age_seconds = message.age_seconds or _if_set(message, "age_seconds")
-    task.ending_age_seconds = message.ending_age_seconds if has("ending_age_seconds") else None
-    task.priority = message.priority
-    task.opportunistic = message.opportunistic
-    task.progress = message.progress if has("progress") else None
-    task.ends_in_seconds = message.ends_in_seconds if has("ends_in_seconds") else None
-    task.kept_share = message.kept_share
-    task.gang = _gang(message.gang) if has("gang") else None
-    task.pod_uid = message.pod_uid if has("pod_uid") else None
-    task.cgroups = tuple(cgroups) if cgroups else ()
-    # A slice is a list, which is faster to go through than the field.
-    task.processes = tuple([_process(each) for each in processes[:]]) if processes else ()
-    task.may_be_ended = message.may_be_ended or not has("may_be_ended")
-    task.grace_seconds = message.grace_seconds if has("grace_seconds") else None
-    task.__class__ = Task
-    made: Task = task
-    return made
-
-
-def _gang(message: pb.Gang) -> Gang:
-    return Gang(id=message.id, minimum=message.minimum, members=message.members)
