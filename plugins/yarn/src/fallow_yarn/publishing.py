@@ -65,9 +65,14 @@ class Publisher:
     def _nodes(
         self, offers: Sequence[Offer], known: Mapping[str, NodeReading], deadline: Deadline
     ) -> Mapping[str, Node]:
-        """The nodes of the offers. They are asked for where one is new, or where the size of now matters."""
-        if all(offer.framework_node in known and not offer.take_back for offer in offers):
-            return {offer.framework_node: known[offer.framework_node].node for offer in offers}
+        """The nodes of the offers. They are asked for where one is new, or where the size of now matters.
+
+        Also where one has further resources: a NodeManager that has started since with more or fewer of them would be
+        set to the old number, for as long as it runs.
+        """
+        listed = [known.get(offer.framework_node) for offer in offers]
+        if all(r is not None and not r.node.custom for r in listed) and not any(offer.take_back for offer in offers):
+            return {reading.node.node_id: reading.node for reading in listed if reading is not None}
         return {node.node_id: node for node in self._manager.nodes(deadline)}
 
     def _update(self, offer: Offer, capabilities: Capabilities, nodes: Mapping[str, Node]) -> NodeUpdate | OfferAnswer:

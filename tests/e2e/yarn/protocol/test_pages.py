@@ -12,6 +12,9 @@ from tests.e2e.yarn.rest import wait_for
 from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.rm.applications import Request
+from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
 
 TASK_MB, TASKS = 512, 2
@@ -109,6 +112,18 @@ def test_application(yarn: Yarn) -> None:
     assert (app["allocatedMB"], app["allocatedVCores"]) == (1280, 3)
     (node,) = rm_page(yarn, "nodes")["nodes"]["node"]
     assert app["amHostHttpAddress"] == node["nodeHTTPAddress"]
+
+
+def test_what_an_application_waits_for(yarn: Yarn) -> None:
+    (app,) = rm_page(yarn, "apps")["apps"]["app"]
+    (request,) = [entry for entry in app["resourceRequests"] if entry["numContainers"]]
+    assert (request["resourceName"], request["numContainers"]) == ("*", 1)
+    assert (request["capability"]["memory"], request["capability"]["vCores"]) == (TASK_MB, 1)
+    assert request["executionTypeRequest"]["executionType"] == "GUARANTEED"
+    manager = ResourceManager.at(client=yarn.rm.client, admin=yarn.rm.admin, web=yarn.rm.web, user=rest.USER)
+    (without,) = manager.applications(Deadline.after(10))
+    (told,) = manager.applications(Deadline.after(10), requests=True)
+    assert (without.requests, told.requests) == ((), (Request(size=Size(TASK_MB, 1), containers=1),))
 
 
 def test_queue(yarn: Yarn) -> None:
