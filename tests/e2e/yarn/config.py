@@ -7,7 +7,13 @@ from xml.sax.saxutils import escape
 
 CAPACITY = "yarn.scheduler.capacity."
 RM = "yarn.resourcemanager"
-STATE_STORE = "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
+CLASSES = "org.apache.hadoop.yarn.server.resourcemanager"
+STATE_STORE = f"{CLASSES}.recovery.FileSystemRMStateStore"
+FAIR_SCHEDULER = {
+    "yarn.resourcemanager.scheduler.class": f"{CLASSES}.scheduler.fair.FairScheduler",
+    # by default it rounds what is asked for up to whole GiB
+    "yarn.resource-types.memory-mb.increment-allocation": "128",
+}
 LOG4J = """log4j.rootLogger=INFO,out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout

@@ -1,9 +1,9 @@
 """A PySpark job on a real YARN whose nodes `fallow run` shrinks, grows and takes back."""
 
 import os
-import time
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,9 +23,10 @@ UNDER_LOAD_MB = MASTER_MB + 2 * CONTAINER_MB
 LENT_MB = ALLOCATED_MB + CONTAINER_MB
 VCORE_MILLI = 1  # the CPU of all executors is less than what this host has at any load
 SETUP = Setup(node_managers=2, memory_mb=4096, vcores=1000 * CPUS, heartbeat_ms=300)
+STEP_MB, MOST_MB = 48, 8192  # of the load
 SECONDS = 90
 
-pytestmark = pytest.mark.timeout(5 * SECONDS, func_only=True)
+pytestmark = pytest.mark.timeout(7 * SECONDS, func_only=True)
 
 
 @pytest.fixture
@@ -41,16 +42,25 @@ def spark() -> Path:
 
 @contextmanager
 def load_until(enough: Callable[[], bool]) -> Iterator[None]:
-    """Real memory that is used to the end: a little more at a time until it is enough."""
+    """Real memory that is used to the end: a little more at a time, whenever it is not enough."""
+    over = threading.Event()
     held: list[bytes] = []
 
-    def grow() -> bool:
-        held.append(b"\1" * (48 * MIB))
-        return enough()
+    def hold() -> None:
+        while not over.wait(0.2) and len(held) * STEP_MB < MOST_MB:
+            with suppress(*rest.NOT_YET):
+                if not enough():
+                    held.append(b"\1" * (STEP_MB * MIB))
 
-    wait_for(grow, SECONDS, "the load to be felt")
-    yield
-    held.clear()
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    try:
+        wait_for(enough, SECONDS, "the load to be felt")
+        yield
+    finally:
+        over.set()
+        thread.join()
+        held.clear()
 
 
 def test_a_job_ends_well_and_executors_taken_back_are_no_failures(
@@ -77,7 +87,9 @@ def test_a_job_ends_well_and_executors_taken_back_are_no_failures(
         fallow.start()
         wait_for(lambda: lent_mb() <= LENT_MB, SECONDS, "sizes below those that were configured")
         with Job(spark, cluster, tmp_path / "spark", EXECUTORS) as job:
-            wait_for(lambda: job.executors() == EXECUTORS and job.rounds() >= 1, SECONDS, "the executors, and a round")
+            wait_for(
+                lambda: job.executors() == EXECUTORS and job.rounds() >= 1, 2 * SECONDS, "the executors, and a round"
+            )
             with load_until(lambda: lent_mb() <= UNDER_LOAD_MB):
                 wait_for(lambda: bool(fallow.told("take_back_starts")), SECONDS, "the take-back")
                 wait_for(lambda: job.lost() != {}, 2 * SECONDS, "lost executors")
@@ -87,7 +99,6 @@ def test_a_job_ends_well_and_executors_taken_back_are_no_failures(
             done = job.rounds()
             wait_for(lambda: job.rounds() > done, SECONDS, "a round of them")
             assert job.end(SECONDS) == 0, job.log.read_text()[-4000:]
-        time.sleep(1)
     lost, forgiven = job.lines("Lost executor"), job.lines("Not counting this failure")
     print(f"{job.rounds()} rounds", *lost, *forgiven, *fallow.told("take_back_starts"), sep="\n")
     record_property("lost", lost)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.e2e.yarn import rest
-from tests.e2e.yarn.protocol.clusters import MASTER_MB, VERSION, Manager, Shape, Yarn
+from tests.e2e.yarn.protocol.clusters import FAIR, MASTER_MB, VERSION, Manager, Shape, Yarn
 from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
@@ -108,11 +108,12 @@ def test_nodes_totals_and_settings_are_read(cluster: Yarn, rm: ResourceManager) 
     assert facts.identity.version == VERSION
     assert reading.metrics.pending == (Size(0, 0) if facts.identity.release >= (3, 3) else None)
     assert facts.setup is not None
-    assert facts.setup.scheduler == "capacityScheduler"
+    assert facts.setup.scheduler == ("fairScheduler" if FAIR else "capacityScheduler")
     assert facts.setup.minimum == Size(SHAPE.minimum_mb, 1)
     assert facts.setup.maximum == Size(8192, 4)
-    assert facts.setup.calculator is Calculator.DOMINANT
-    assert facts.setup.asynchronous is (facts.identity.release >= (3, 5))
+    if not FAIR:
+        assert facts.setup.calculator is Calculator.DOMINANT
+        assert facts.setup.asynchronous is (facts.identity.release >= (3, 5))
 
 
 def test_new_sizes_come_into_force_and_an_unknown_node_spoils_nothing(

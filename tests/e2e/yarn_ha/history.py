@@ -1,0 +1,77 @@
+"""What happened to a cluster while its ResourceManagers were killed and changed over, as one list of facts."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """Something that happened at this time, in seconds since the epoch."""
+
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent(Fact):
+    """Fallow sent a node this size."""
+
+    node: str
+    size: tuple[int, int]
+    """MB and vcores."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InForce(Fact):
+    """The active ResourceManager's scheduler was seen to work with this size of a node."""
+
+    node: str
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbed(Fact):
+    """No ResourceManager was active any more."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted(Fact):
+    """From now on all nodes together are to have from `least_mb` to `most_mb`."""
+
+    least_mb: int
+    most_mb: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended(Fact):
+    """The application master was told of a container's end. Codes below zero are YARN's own: −102 is preempted."""
+
+    container: str
+    node: str
+    exit_code: int
+    diagnostics: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordered(Fact):
+    """Fallow ordered the end of a container."""
+
+    container: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBackStarted(Fact):
+    """Fallow sent a node a size whose deadline comes: what is above it then, the ResourceManager ends."""
+
+    node: str
+    notice_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeBackCancelled(Fact):
+    """Fallow took that back."""
+
+    node: str
+
+
+History = list[Fact]
