@@ -22,6 +22,12 @@ ADDRESSES = {NODE_ID: "worker-1:8042"}
 MIB = 1 << 20
 
 
+def entry(container_id: str, state: TaskState = TaskState.RUNNING, **more: bool) -> Container:
+    parsed = ContainerId.parse(container_id)
+    assert parsed is not None
+    return Container(id=parsed, user="al", state=state, requested=Size(256, 3), **more)
+
+
 @dataclass
 class Host:
     """A node whose NodeManager answers `answer`, after `takes_seconds`."""
@@ -34,8 +40,12 @@ class Host:
     def __post_init__(self) -> None:
         self.tasks = NodeTasks(Access.simple("yarn"), 500, self.clock, lambda: NOW_TICKS, self.proc.root)
 
-    def list(self, addresses: Mapping[str, str] = ADDRESSES) -> Listed:
-        return self.tasks.list(addresses, [NODE_ID], Deadline.after(5, self.clock))
+    def list(self, addresses: Mapping[str, str] = ADDRESSES, *masters: str) -> Listed:
+        return self.tasks.list(addresses, [NODE_ID], Deadline.after(5, self.clock), masters)
+
+    def roles(self, *masters: str) -> dict[str, TaskRole]:
+        """What each container is, where these are known to be masters."""
+        return {task.id: task.role for task in self.list(ADDRESSES, *masters).tasks}
 
     def task(self) -> Task:
         (task,) = self.list().tasks
@@ -46,10 +56,10 @@ class Host:
         return self.tasks.end(order, ADDRESSES, Deadline.after(5, self.clock))
 
     def lists(self, container_id: str, state: TaskState = TaskState.RUNNING, **more: bool) -> None:
-        parsed = ContainerId.parse(container_id)
-        assert parsed is not None
-        entry = Container(id=parsed, user="al", state=state, requested=Size(256, 3), **more)
-        self.answer = Listing(containers={container_id: entry})
+        self.answer = Listing(containers={container_id: entry(container_id, state, **more)})
+
+    def lists_all(self, *container_ids: str) -> None:
+        self.answer = Listing(containers={container_id: entry(container_id) for container_id in container_ids})
 
 
 @pytest.fixture
@@ -89,6 +99,60 @@ def test_a_container_is_a_task_with_its_request_in_the_units_of_the_contract(hos
 def test_the_first_container_of_an_attempt_passes_for_the_master(host: Host) -> None:
     host.lists(MASTER)
     assert host.task().role is TaskRole.MASTER
+
+
+def test_a_master_is_known_by_its_id_where_its_application_is(host: Host) -> None:
+    """A first container may be a worker's (the master runs elsewhere), and a master the second (of a reservation)."""
+    other = container(1, application=2)
+    host.lists_all(MASTER, ONE, other)
+    assert host.roles(ONE, container(5, application=2)) == {
+        MASTER: TaskRole.WORKER,
+        ONE: TaskRole.MASTER,
+        other: TaskRole.WORKER,
+    }
+
+
+def test_containers_that_are_kept_from_an_earlier_attempt_are_workers(host: Host) -> None:
+    kept, kept_first, now = container(2), container(1), container(1, attempt=2)
+    host.lists_all(kept, kept_first, now)
+    assert host.roles(now) == {kept: TaskRole.WORKER, kept_first: TaskRole.WORKER, now: TaskRole.MASTER}
+
+
+def test_the_first_container_of_an_attempt_that_is_newer_than_what_is_known_passes_for_the_master(host: Host) -> None:
+    old, new = container(1), container(1, attempt=2)
+    host.lists_all(old, new)
+    assert host.roles(old) == {old: TaskRole.MASTER, new: TaskRole.MASTER}
+
+
+def test_a_master_whose_id_makes_no_sense_tells_nothing(host: Host) -> None:
+    host.lists_all(MASTER)
+    assert host.roles("container_x") == {MASTER: TaskRole.MASTER}
+
+
+def test_a_container_over_its_request_still_counts_with_that_and_with_its_processes(host: Host) -> None:
+    """What it uses is measured by core, from its cgroup or its processes, and is no matter of the list."""
+    host.lists(ONE)
+    root = host.proc.launch(601, ONE)
+    host.proc.add(602, parent=601)
+    task = host.task()
+    assert (task.requested, task.processes) == (Resources(1500, 256 * MIB), (root,))
+
+
+def test_a_localizer_is_no_process_of_the_container_that_it_fetches_for(host: Host) -> None:
+    host.lists(ONE, TaskState.STARTING)
+    command = ["java", "org.apache.hadoop.yarn.server.nodemanager.containermanager.localizer.ContainerLocalizer", ONE]
+    host.proc.add(600, parent=NM.pid, session=NM.pid, user=1001, command=command)
+    host.proc.add(601, parent=600, session=NM.pid, user=1001, command=["tar", "-xf", f"/cache/{ONE}/a.tar"])
+    assert host.task().processes == ()
+    assert host.end(ONE)[ONE].reason == "it is starting, and has no process yet that could end"
+
+
+def test_a_container_of_another_user_is_found_by_what_started_it(host: Host) -> None:
+    host.lists(ONE)
+    command = ["/opt/container-executor", "al", "yarn", "1", "application_1700000000000_0001", ONE, "cgroups=none"]
+    host.proc.add(600, parent=NM.pid, session=NM.pid, command=command)
+    root = host.proc.add(601, parent=600, user=1001)  # its environment may not be read
+    assert host.task().processes == (root,)
 
 
 def test_a_container_that_starts_has_no_process_and_no_age(host: Host) -> None:

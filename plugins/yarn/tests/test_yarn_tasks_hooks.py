@@ -3,14 +3,15 @@
 import json
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from plugins.yarn.tests.proc_fakes import NODE_ID, NOW_TICKS, FakeProc, container, environment_of
 from plugins.yarn.tests.yarn_fakes import HOST, FakeManager, entry, instance_on, reading
 
-from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Role, TaskState
+from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Role, TaskRole, TaskState
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, RemoteError, UnreachableError, YarnError
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.plugin import YarnInstance
@@ -43,10 +44,13 @@ def proc(tmp_path: Path) -> FakeProc:
     return FakeProc(tmp_path)
 
 
-def node_manager(serve: Serve, *states: tuple[str, str], times: int = 1) -> str:
+def node_manager(
+    serve: Serve, *states: tuple[str, str], times: int = 1, more: Mapping[str, object] | None = None
+) -> str:
     """The web address of a NodeManager that lists these containers, so many times."""
     entries = [
         {"id": i, "state": state, "user": "al", "totalMemoryNeededMB": 512, "totalVCoresNeeded": 1, "nodeId": NODE_ID}
+        | dict(more or {})
         for i, state in states
     ]
     text = json.dumps({"containers": {"container": entries}}).encode()
@@ -141,6 +145,27 @@ def test_running_applications_are_reported_with_their_masters(proc: FakeProc, ma
     assert report.capabilities.ends_single_tasks
     assert report.capabilities.ends_gracefully
     assert report.capabilities.reports_progress
+
+
+def test_the_masters_of_the_report_are_those_of_the_list(proc: FakeProc, manager: FakeManager, serve: Serve) -> None:
+    address = node_manager(serve, (ONE, "RUNNING"), (TWO, "RUNNING"))
+    manager.reading_now = reading(entry(http_address=address))
+    manager.applications_now = (replace(ETL, master=TWO),)
+    tasks = reported(proc, manager).list_tasks(HOST, 5.0).tasks
+    assert {task.id: task.role for task in tasks} == {ONE: TaskRole.WORKER, TWO: TaskRole.MASTER}
+
+
+def test_an_opportunistic_container_counts_from_its_start_on(
+    proc: FakeProc, manager: FakeManager, serve: Serve
+) -> None:
+    opportunistic = {"executionType": "OPPORTUNISTIC"}
+    address = node_manager(serve, (ONE, "SCHEDULED"), (TWO, "RUNNING"), (THREE, "PAUSED"), more=opportunistic)
+    manager.reading_now = reading(entry(http_address=address))
+    tasks = reported(proc, manager).list_tasks(HOST, 5.0).tasks
+    assert [(task.id, task.opportunistic, task.state) for task in tasks] == [
+        (TWO, True, TaskState.RUNNING),
+        (THREE, True, TaskState.RUNNING),
+    ]
 
 
 def test_applications_that_cannot_be_read_stay_as_they_were_and_fail_no_report(

@@ -124,7 +124,8 @@ class YarnInstance:
         """The containers of the node's NodeManagers, and the NodeManagers. Asks this host alone."""
         deadline = Deadline.after(timeout_seconds, self._clock)
         addresses = self._web_addresses(node)
-        listed = self._tasks_of(node).list(addresses, self._own(node, self._nodes), deadline)
+        masters = [task_id for application in self._applications for task_id in application.master_task_ids]
+        listed = self._tasks_of(node).list(addresses, self._own(node, self._nodes), deadline, masters)
         before = self._daemons.get(node.name, ())
         own = report.live(self._own(node, self._nodes), self._nodes)
         daemons = node_managers(own, before, self._proc_root, listed.node_managers)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fallow_hookspecs import KillAnswer, KillOrder, KillResult, Placement, Process, Task, TaskRole, TaskState
 from fallow_yarn.access import Access
+from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import RunningNodeManagers
 from fallow_yarn.nm.kill import Killer
@@ -63,8 +64,17 @@ class NodeTasks:
         self._running: tuple[Process, ...] | None = None
         self._seen = Seen()
 
-    def list(self, addresses: Mapping[str, str], own_ids: Collection[str], deadline: Deadline) -> Listed:
-        """All containers that hold resources. `own_ids`: all NodeManagers of the node, those that have ended too."""
+    def list(
+        self,
+        addresses: Mapping[str, str],
+        own_ids: Collection[str],
+        deadline: Deadline,
+        masters: Collection[str] = (),
+    ) -> Listed:
+        """All containers that hold resources. `own_ids`: all NodeManagers of the node, those that have ended too.
+
+        `masters`: the containers that are known to be the masters of their applications now.
+        """
         at, ticks = self._clock(), self._ticks()
         answers = ask(addresses, self._access, deadline)
         stats = read_all(self._proc_root)
@@ -73,8 +83,9 @@ class NodeTasks:
         look = Look(answers=answers, found=found, at=at, ticks=ticks, node_of=self._node_of)
         self._seen = seen = after(self._seen, look, own_ids)
         now, now_ticks = self._clock(), self._ticks()
+        known = {master.application_id: master for master in map(ContainerId.parse, masters) if master is not None}
         return Listed(
-            tasks=tuple(self._task(entry, found.get(i), now, now_ticks) for i, entry in seen.entries.items()),
+            tasks=tuple(self._task(entry, found.get(i), known, now, now_ticks) for i, entry in seen.entries.items()),
             age_seconds=now - min(seen.asked_at.values(), default=at),
             problems=seen.problems,
             node_managers=running,
@@ -102,7 +113,9 @@ class NodeTasks:
             running = RunningNodeManagers(self._proc_root, self._ticks).find(read_all(self._proc_root))
         return running
 
-    def _task(self, entry: Entry, found: Found | None, now: float, now_ticks: int) -> Task:
+    def _task(
+        self, entry: Entry, found: Found | None, masters: Mapping[str, ContainerId], now: float, now_ticks: int
+    ) -> Task:
         container = entry.container
         roots = () if found is None else found.roots
         cgroups = read_cgroups(self._proc_root, roots[0].pid) if roots else ()
@@ -112,7 +125,7 @@ class NodeTasks:
             framework_node=entry.node_id,
             state=container.state,
             requested=resources(container.requested, self._vcore_milli),
-            role=TaskRole.MASTER if container.id.is_first else TaskRole.WORKER,
+            role=role_of(container.id, masters.get(container.id.application_id)),
             age_seconds=max(now_ticks - roots[0].start_ticks, 0) / TICKS_PER_SECOND if roots else None,
             ending_age_seconds=None if entry.ending_since is None else now - entry.ending_since,
             opportunistic=container.opportunistic,
@@ -123,6 +136,17 @@ class NodeTasks:
     def _node_of(self, found: Found) -> str:
         environments = (read_environment(self._proc_root, stat.pid) for stat in found.roots)
         return next((environment.node_id for environment in environments if environment is not None), "")
+
+
+def role_of(container_id: ContainerId, master: ContainerId | None) -> TaskRole:
+    """Whether a container is a master. `master`: the one that its application is known to have.
+
+    Where none is known, and for an attempt that is newer than that, the first container of an attempt passes for one.
+    It need not be one: an application may have its master elsewhere, or keep the containers of its earlier attempts.
+    """
+    is_guessed = master is None or container_id.attempt > master.attempt
+    is_master = container_id.is_first if is_guessed else container_id == master
+    return TaskRole.MASTER if is_master else TaskRole.WORKER
 
 
 def _without_process(container_id: str, listings: Mapping[str, Answer]) -> KillAnswer:
