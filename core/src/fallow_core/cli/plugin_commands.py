@@ -9,9 +9,11 @@ from pathlib import Path
 
 import click
 
-from fallow_core.errors import ConfigError, PluginLoadError
+from fallow_core.errors import PluginLoadError
 from fallow_core.plugins import discovery
 from fallow_hookspecs import ClusterConfig
+
+DEFAULT_CONFIG = Path("/etc/fallow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,27 +23,10 @@ class Host:
     plugin: str
 
     def cluster(self, name: str | None, config: Path | None = None) -> ClusterConfig:
-        """One of the plugin's clusters by its name, with or without `PLUGIN/`; without a name the only one.
+        """One of the plugin's clusters; see `chosen_cluster`."""
+        from fallow_core.cli.plugins_info import chosen_cluster  # with YAML, which a help text does without
 
-        :raises ConfigError: there is no such cluster, several and no name, or its file is wrong.
-        """
-        from fallow_core.cli.run import DEFAULT_CONFIG, load_config  # with pydantic, which a help text does without
-        from fallow_core.config.problems import error_of
-
-        path = config or DEFAULT_CONFIG
-        loaded = load_config(path)
-        own = {each.config.name: each.config for each in loaded.clusters if each.plugin.source.name == self.plugin}
-        if name is None and len(own) == 1:
-            return next(iter(own.values()))
-        wanted = "" if name is None else name.removeprefix(f"{self.plugin}/")
-        if wanted in own:
-            return own[wanted]
-        if loaded.problems and (name is None or f"{self.plugin}/{wanted}" in loaded.named or not own):
-            raise error_of(loaded.problems)
-        known = ", ".join(sorted(own)) or "none"
-        if name is None and own:
-            raise ConfigError(f"{path} has several clusters of plugin {self.plugin!r}: say --cluster, one of {known}")
-        raise ConfigError(f"{path} has no cluster {wanted or 'at all'!r} of plugin {self.plugin!r}; there are: {known}")
+        return chosen_cluster(config or DEFAULT_CONFIG, self.plugin, name).config
 
 
 def names() -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fallow_core.cli import plugin_commands
 from fallow_core.cli.table import printable, table
 from fallow_core.config.document import Document, read
 from fallow_core.config.problems import error_of
@@ -36,7 +37,7 @@ def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
 
     Nothing is asked of the framework; `fallow doctor` does that.
     """
-    chosen = _chosen(path, name, cluster)
+    chosen = chosen_cluster(path, name, cluster)
     settings = _settings(chosen)
     document, _ = read(chosen.file)
     rows = [{"name": s.name, "value": s.value, "source": _placed(s.source, document)} for s in settings]
@@ -49,12 +50,18 @@ def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
         }
         click.echo(json.dumps(answer, indent=2))
         return
-    lines = [f"cluster {chosen.name} of {chosen.file}", str(chosen.plugin.source), ""]
+    lines = [f"cluster {chosen.name} of {chosen.file}", str(chosen.plugin.source)]
+    lines += [f"it brings commands: fallow {name} --help"] if name in plugin_commands.names() else []
+    lines += [""]
     lines += table([["SETTING", "VALUE", "FROM"], *([r["name"], r["value"], r["source"]] for r in rows)])
     click.echo("\n".join(printable(line) for line in lines))
 
 
-def _chosen(path: Path, plugin: str, cluster: str | None) -> "Cluster":
+def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "Cluster":
+    """The cluster that is meant by a name, with or without `PLUGIN/`; without a name the plugin's only one.
+
+    :raises ConfigError: there is no such cluster, several and no name, or its file is wrong.
+    """
     from fallow_core.config.load import load  # with pydantic, which `fallow plugins list` does without
 
     config = load(path, discovery.load)

@@ -25,7 +25,7 @@ from fallow_yarn.lifecycle.recommissioning import recommission as recommission_h
 from fallow_yarn.places import places
 from fallow_yarn.plugin import Shared, resource_manager
 from fallow_yarn.rm.active import Manager
-from fallow_yarn.rm.nodes import State
+from fallow_yarn.rm.nodes import ACTIVE, State
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 30.0  # at least one line of progress in this time
@@ -106,7 +106,7 @@ def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
         try:
             done = _follow(decommissioning)
         except KeyboardInterrupt:
-            decommissioning.settle()
+            _settle_whatever(decommissioning)
             click.echo(f"{names}: goes on without this command, until the grace is over at the latest.")
             click.echo("A failover of the ResourceManager until then ends at once what runs there; to watch over that:")
             click.echo(f"  fallow yarn decommission {names}\nto take it back:\n  fallow yarn recommission {names}")
@@ -119,6 +119,14 @@ def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
         f"{names}: the grace is over, and the ResourceManager has not ended it; to end it now: --force", err=True
     )
     return 1
+
+
+def _settle_whatever(decommissioning: Decommissioning) -> None:
+    """Leave it to go on; that the ResourceManager is away is no reason not to write the files."""
+    try:
+        decommissioning.settle()
+    except YarnError as error:
+        click.echo(f"the exclude files are written, and the ResourceManager was not told: {error}", err=True)
 
 
 def _follow(decommissioning: Decommissioning) -> bool:
@@ -160,7 +168,7 @@ def _show_back(manager: Manager, hosts: list[str]) -> None:
         time.sleep(POLL_SECONDS / 4)
     for node in nodes:
         click.echo(f"{node.node_id}: {node.state}")
-    absent = set(hosts) - {node.host for node in nodes if node.state is State.RUNNING}
+    absent = set(hosts) - {node.host for node in nodes if node.state in ACTIVE}
     for host in sorted(absent):
         click.echo(f"{host}: may come back; start its NodeManager")
 

@@ -98,14 +98,9 @@ class Decommissioning:
     def _tell(self, nodes: Collection[Node]) -> None:
         seconds = max(0, math.ceil(self._end - self._clock()))
         self._lists.check_others(nodes, self._hosts, seconds)
-        added: dict[str, None] = {}
-        try:
-            for hosts in self._lists.exclude(self._hosts, seconds).values():
-                added |= dict.fromkeys(hosts)
+        with self._lists.excluded_meanwhile(self._hosts, seconds):
             self._manager.refresh_nodes(seconds, self._soon())
-            self._told_seconds = seconds
-        finally:
-            self._lists.take_out(added)
+        self._told_seconds = seconds
 
     def _soon(self) -> Deadline:
         return Deadline.after(CALL_SECONDS)

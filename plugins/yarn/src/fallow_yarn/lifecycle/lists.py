@@ -31,40 +31,42 @@ class Lists:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else of Fallow's writes them meanwhile."""
+        """Nobody else of Fallow's writes the excluded hosts meanwhile."""
         with ExitStack() as stack:
-            for file in self._files():
+            for file in self.excludes:
                 stack.enter_context(file.locked())
             yield
 
     def check_writable(self) -> None:
-        """ListFileError if one of them could not be replaced."""
-        for file in self._files():
+        """ListFileError if a file of excluded hosts could not be replaced."""
+        for file in self.excludes:
             file.check_writable()
 
-    def exclude(self, hosts: Collection[str], grace_seconds: int | None) -> dict[ListFile, list[str]]:
-        """Exclude these hosts; which were not in which file before."""
-        added = {}
+    @contextmanager
+    def excluded_meanwhile(self, hosts: Collection[str], grace_seconds: int) -> Iterator[None]:
+        """These hosts are excluded, and afterwards only those of them that were before."""
+        with ExitStack() as stack:
+            for file in self.excludes:
+                known = file.hosts()
+                stack.callback(_take_out, file, [host for host in hosts if host not in known])
+                _put_in(file, hosts, grace_seconds)
+            yield
+
+    def exclude(self, hosts: Collection[str], grace_seconds: int) -> None:
+        """Exclude these hosts."""
         for file in self.excludes:
-            known = file.hosts()
-            added[file] = [host for host in hosts if host not in known]
-            file.change(lambda text, kind=file.kind: kind.with_hosts(text, hosts, grace_seconds))  # type: ignore[misc]
-        return added
+            _put_in(file, hosts, grace_seconds)
 
     def take_out(self, hosts: Collection[str]) -> None:
         """Exclude these hosts no longer."""
         for file in self.excludes:
-            file.change(lambda text, kind=file.kind: kind.without_hosts(text, hosts))  # type: ignore[misc]
+            _take_out(file, hosts)
 
     def include(self, hosts: Collection[str]) -> None:
         """Include these hosts, where only hosts that are listed are taken."""
         for file in self.includes:
             if file.hosts():
-                file.change(lambda text, kind=file.kind: kind.with_hosts(text, hosts, None))  # type: ignore[misc]
-
-    def excluded(self, host: str) -> bool:
-        """Whether one of the files excludes this host."""
-        return any(host in file.hosts() for file in self.excludes)
+                _put_in(file, hosts, None)
 
     def check_others(self, nodes: Iterable[Node], hosts: Collection[str], grace_seconds: int) -> None:
         """LifecycleError if a refresh now would change what somebody else has decided for other nodes."""
@@ -84,9 +86,6 @@ class Lists:
                     " use an exclude file whose name ends in .xml and in which each host has a timeout of its own"
                 )
 
-    def _files(self) -> tuple[ListFile, ...]:
-        return (*self.excludes, *self.includes)
-
 
 def lists_of(spec: YarnSpec, manager: Manager, deadline: Deadline) -> Lists:
     """The files that the cluster file names, or else those of Hadoop's own configuration.
@@ -103,6 +102,14 @@ def lists_of(spec: YarnSpec, manager: Manager, deadline: Deadline) -> Lists:
         )
     includes = spec.include_files or _said(INCLUDE_KEY, spec, manager, deadline)
     return Lists(tuple(ListFile(Path(path)) for path in excludes), tuple(ListFile(Path(path)) for path in includes))
+
+
+def _put_in(file: ListFile, hosts: Collection[str], grace_seconds: int | None) -> None:
+    file.change(lambda text: file.kind.with_hosts(text, hosts, grace_seconds))
+
+
+def _take_out(file: ListFile, hosts: Collection[str]) -> None:
+    file.change(lambda text: file.kind.without_hosts(text, hosts))
 
 
 def _said(key: str, spec: YarnSpec, manager: Manager, deadline: Deadline) -> list[str]:

@@ -24,9 +24,9 @@ def recommission(manager: Manager, lists: Lists, hosts: Collection[str]) -> None
     others = [node for node in nodes if node.state is State.DECOMMISSIONING and node.host not in hosts]
     grace_seconds = max((node.grace_seconds or 0 for node in others), default=0)
     lists.check_others(nodes, hosts, grace_seconds)
-    lists.take_out(hosts)
     known = {node.host for node in nodes if node.state in ACTIVE}
     lists.include([host for host in hosts if host not in known])
+    lists.take_out(hosts)
     manager.refresh_nodes(grace_seconds, _soon())
 
 

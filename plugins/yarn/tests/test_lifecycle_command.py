@@ -1,0 +1,131 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from fallow_hookspecs import ClusterConfig, Role
+from fallow_yarn.commands import COMMANDS
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.lifecycle import command, decommissioning
+from fallow_yarn.testing.cluster import EmbeddedYarn
+from fallow_yarn.testing.settings import Settings
+
+TEXT = "# ours\n"
+
+
+class Host:
+    """A core with one cluster."""
+
+    def __init__(self, **spec: object) -> None:
+        self.spec = spec
+        self.asked: list[tuple[str | None, Path | None]] = []
+
+    def cluster(self, name: str | None, config: Path | None = None) -> ClusterConfig:
+        self.asked.append((name, config))
+        return ClusterConfig(name="etl", roles=frozenset(Role), spec=YarnSpec.model_validate(self.spec))
+
+
+def places(yarn: EmbeddedYarn) -> dict[str, object]:
+    rm = yarn.rm
+    addresses = {"client": rm.client_address, "admin": rm.admin_address, "web": rm.web_address}
+    return {"resourceManager": {"host": "127.0.0.1", **addresses}}
+
+
+@pytest.fixture(scope="module")
+def exclude(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lists") / "exclude"
+
+
+@pytest.fixture(scope="module")
+def yarn(tmp_path_factory: pytest.TempPathFactory, exclude: Path) -> Iterator[EmbeddedYarn]:
+    exclude.write_text(TEXT)
+    settings = Settings(heartbeat_seconds=0.05, starting_seconds=0, exclude_file=exclude, admins=frozenset({"hadoop"}))
+    with EmbeddedYarn(tmp_path_factory.mktemp("yarn"), settings) as yarn:
+        yield yarn
+
+
+@pytest.fixture
+def host(yarn: EmbeddedYarn, exclude: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A cluster whose node is in use."""
+    exclude.write_text(TEXT)
+    monkeypatch.setattr(command, "POLL_SECONDS", 0.05)
+    host = Host(**places(yarn), user="hadoop")
+    assert call(host, "recommission", "localhost").exit_code == 0
+    yarn.nodes["nm1"].end()
+    yarn.nodes["nm1"].start()
+    yarn.wait_ready()
+    return host
+
+
+def call(host: Host, *arguments: str) -> Result:
+    return CliRunner().invoke(COMMANDS.build(host), arguments)
+
+
+def test_a_node_goes_out_and_comes_in_again(host: Host, yarn: EmbeddedYarn, exclude: Path) -> None:
+    done = call(host, "decommission", yarn.nodes["nm1"].node_id, "--cluster", "etl", "-c", "/etc/other")
+    assert done.exit_code == 0, done.output
+    assert "DECOMMISSION" in done.output
+    assert "localhost: decommissioned. To take it in again: fallow yarn recommission localhost" in done.output
+    assert exclude.read_text() == TEXT + "localhost\n"
+    assert host.asked[-1] == ("etl", Path("/etc/other"))
+    back = call(host, "recommission", "localhost")
+    assert (back.exit_code, back.output.splitlines()[-1]) == (0, "localhost: may come back; start its NodeManager")
+    assert exclude.read_text() == TEXT
+
+
+def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_self: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(decommissioning.Decommissioning, "look", interrupted)
+    done = call(host, "decommission", "localhost")
+    assert done.exit_code == 0  # of a command that returns; `fallow` makes the returned number its own
+    assert "goes on without this command" in done.output
+    assert "fallow yarn recommission localhost" in done.output
+    assert exclude.read_text() == TEXT + "localhost\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments", "why"),
+    [
+        ({}, ["decommission", "localhos"], "does not know node 'localhos'; did you mean 'localhost'?"),
+        ({"user": "alice"}, ["decommission", "localhost"], "alice"),
+        ({"user": "alice"}, ["recommission", "localhost"], "alice"),
+        ({"excludeFiles": ["/nowhere/exclude"]}, ["decommission", "localhost"], "/nowhere"),
+        ({}, ["decommission", "localhost", "--grace", "soon"], "'soon' is no length of time such as 90s, 10m or 2h"),
+        ({}, ["decommission"], "Missing argument 'NODE...'"),
+    ],
+)
+def test_what_is_wrong_is_told_and_changes_nothing(
+    host: Host, exclude: Path, more: dict[str, object], arguments: list[str], why: str
+) -> None:
+    host.spec |= more
+    done = call(host, *arguments)
+    assert done.exit_code in (1, 2)
+    assert why in done.output
+    assert "Traceback" not in done.output
+    assert exclude.read_text() == TEXT
+
+
+def test_a_resource_manager_without_an_exclude_file_is_told_with_the_setting(tmp_path: Path) -> None:
+    with EmbeddedYarn(tmp_path / "yarn", Settings(nodes=0, starting_seconds=0)) as yarn:
+        done = call(Host(**places(yarn), user=os.environ.get("USER", "root")), "decommission", "n1")
+    assert done.exit_code == 1
+    assert "set yarn.resourcemanager.nodes.exclude-path in its yarn-site.xml" in done.output
+
+
+def test_a_resource_manager_that_is_away_is_told_with_its_address() -> None:
+    done = call(Host(resourceManager={"host": "127.0.0.1", "web": "127.0.0.1:9"}), "decommission", "n1")
+    assert done.exit_code == 1
+    assert "127.0.0.1:9" in done.output
+
+
+def test_another_decommissioning_with_the_same_file_is_waited_for(host: Host, exclude: Path) -> None:
+    from fallow_yarn.lifecycle.list_file import ListFile
+
+    with ListFile(exclude).locked():
+        done = call(host, "decommission", "localhost")
+    assert done.exit_code == 1
+    assert "another fallow is decommissioning with it" in done.output

@@ -1,0 +1,291 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fallow_yarn.access import Access
+from fallow_yarn.errors import AccessDeniedError, UnreachableError, YarnError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.lifecycle.chosen import hosts_of
+from fallow_yarn.lifecycle.decommissioning import MOST_IGNORED, Decommissioning
+from fallow_yarn.lifecycle.list_file import ListFile, ListFileError
+from fallow_yarn.lifecycle.lists import LifecycleError, Lists
+from fallow_yarn.lifecycle.recommissioning import recommission
+from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.nodes import Node, State
+from fallow_yarn.rm.size import Size
+
+GRACE_SECONDS = 600
+
+
+class FakeManager(ResourceManager):
+    """Has nodes by host, and reads the files as the real one; `errors` are what its next calls raise."""
+
+    def __init__(self, file: ListFile, **states: State) -> None:
+        super().__init__(
+            ResourceManager.at(client="rm:1", admin="rm:2", web="rm:3", user="x").place, Access.simple("x")
+        )
+        self.file = file
+        self.hosts = dict(states)
+        self.graces: dict[str, int] = {}
+        self.errors: list[YarnError | None] = []
+        self.refreshed: list[int] = []
+        self.reads_file = True
+
+    def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
+        self._fail()
+        return tuple(
+            Node(
+                node_id=f"{host}:1",
+                host=host,
+                http_address="",
+                state=state,
+                capability=Size(1, 1),
+                custom=(),
+                used=Size(0, 0),
+                containers=0,
+                grace_seconds=self.graces.get(host),
+            )
+            for host, state in self.hosts.items()
+        )
+
+    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
+        self._fail()
+        self.refreshed.append(grace_seconds)
+        for host, state in self.hosts.items():
+            if not self.reads_file or state not in (State.RUNNING, State.DECOMMISSIONING):
+                continue
+            known = self.file.hosts()
+            self.hosts[host] = State.DECOMMISSIONING if host in known else State.RUNNING
+            own = known.get(host)
+            self.graces[host] = grace_seconds if own is None else own
+
+    def check_rights(self, deadline: Deadline) -> None:
+        self._fail()
+
+    def setting(self, key: str, deadline: Deadline) -> str | None:
+        return "/etc/hadoop/exclude"
+
+    def _fail(self) -> None:
+        if self.errors and (error := self.errors.pop(0)):
+            raise error
+
+
+TEXT = "# ours\nold\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> ListFile:
+    path = tmp_path / "exclude"
+    path.write_text(TEXT)
+    return ListFile(path)
+
+
+@pytest.fixture
+def manager(file: ListFile) -> FakeManager:
+    return FakeManager(file, n1=State.RUNNING, n2=State.RUNNING)
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def out(manager: FakeManager, file: ListFile, clock: Clock) -> Decommissioning:
+    return Decommissioning(manager, Lists((file,)), ["n1"], GRACE_SECONDS, clock)
+
+
+def test_the_host_is_in_the_file_only_while_the_resource_manager_reads_it(
+    out: Decommissioning, manager: FakeManager, file: ListFile
+) -> None:
+    out.begin()
+    assert (manager.hosts["n1"], manager.graces["n1"]) == (State.DECOMMISSIONING, GRACE_SECONDS)
+    assert manager.hosts["n2"] is State.RUNNING
+    assert file.read() == TEXT
+    assert not out.look().done
+    manager.hosts["n1"] = State.DECOMMISSIONED
+    assert out.look().done
+    out.settle()
+    assert file.read() == TEXT + "n1\n"
+
+
+def test_one_that_became_active_meanwhile_is_told_what_is_left(
+    out: Decommissioning, manager: FakeManager, file: ListFile, clock: Clock
+) -> None:
+    out.begin()
+    clock.now = 250.5
+    manager.hosts["n1"] = State.RUNNING
+    progress = out.look()
+    assert progress.told_again
+    assert not progress.done
+    assert manager.refreshed == [GRACE_SECONDS, 350]
+    assert file.read() == TEXT
+    clock.now = 1000
+    manager.hosts["n1"] = State.RUNNING
+    out.look()
+    assert manager.refreshed[-1] == 0
+
+
+def test_a_host_that_was_excluded_before_stays_so(out: Decommissioning, file: ListFile) -> None:
+    file.path.write_text(TEXT + "n1 # broken\n")
+    out.begin()
+    out.settle()
+    assert file.read() == TEXT + "n1 # broken\n"
+
+
+def test_a_refusal_leaves_the_file_as_it_was(out: Decommissioning, manager: FakeManager, file: ListFile) -> None:
+    manager.errors = [None, None, AccessDeniedError("no")]
+    with pytest.raises(AccessDeniedError):
+        out.begin()
+    assert file.read() == TEXT
+    assert manager.refreshed == []
+
+
+def test_who_has_no_right_changes_nothing(out: Decommissioning, manager: FakeManager, file: ListFile) -> None:
+    before = file.path.stat().st_ino
+    manager.errors = [AccessDeniedError("no")]
+    with pytest.raises(AccessDeniedError):
+        out.begin()
+    assert file.path.stat().st_ino == before
+
+
+def test_of_two_files_both_are_as_before_if_one_cannot_be_written(
+    manager: FakeManager, file: ListFile, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = ListFile(tmp_path / "other")
+    other.path.write_text("n1\n")
+    out = Decommissioning(manager, Lists((file, other)), ["n1", "n2"], GRACE_SECONDS, clock)
+
+    def full(_edit: Callable[[str], str]) -> bool:
+        raise ListFileError("no space")
+
+    monkeypatch.setattr(other, "change", full)
+    with pytest.raises(ListFileError):
+        out.begin()
+    assert file.read() == TEXT
+    monkeypatch.undo()
+    out.begin()
+    assert (file.read(), other.read()) == (TEXT, "n1\n")
+    out.settle()
+    assert (file.read(), other.read()) == (TEXT + "n1\nn2\n", "n1\nn2\n")
+
+
+def test_a_resource_manager_that_is_away_is_waited_for(out: Decommissioning, manager: FakeManager) -> None:
+    out.begin()
+    manager.errors = [UnreachableError("away")]
+    assert out.look().away == "away"
+    manager.hosts["n1"] = State.RUNNING
+    manager.errors = [None, UnreachableError("away again")]
+    assert out.look().away == "away again"
+    assert out.look().told_again
+
+
+def test_one_that_reads_another_file_is_told_with_both(
+    out: Decommissioning, manager: FakeManager, file: ListFile
+) -> None:
+    manager.reads_file = False
+    out.begin()
+    for _ in range(MOST_IGNORED):
+        assert out.look().told_again
+    with pytest.raises(LifecycleError, match=rf"it reads exclude file /etc/hadoop/exclude, and {file} was written"):
+        out.look()
+    assert file.read() == TEXT
+
+
+def test_a_node_that_is_not_registered_may_come_until_the_grace_is_over(
+    out: Decommissioning, manager: FakeManager, clock: Clock
+) -> None:
+    out.begin()
+    manager.hosts.clear()
+    assert not out.look().done
+    clock.now = GRACE_SECONDS
+    assert out.look().done
+
+
+@pytest.mark.parametrize("state", [State.LOST, State.SHUTDOWN, State.DECOMMISSIONED])
+def test_a_node_that_is_gone_is_only_kept_out(
+    out: Decommissioning, manager: FakeManager, file: ListFile, state: State
+) -> None:
+    manager.hosts["n1"] = state
+    out.begin()
+    assert out.look().done
+    out.settle()
+    assert file.read() == TEXT + "n1\n"
+
+
+@pytest.mark.parametrize(
+    ("listed", "grace", "why"),
+    [
+        ("n2\n", 60, "with a grace of 60 s, which would be 600 s then"),
+        ("n2\n", -1, "with a grace of -1 s"),
+        ("", GRACE_SECONDS, "and is not in .*: it would be in use again"),
+    ],
+)
+def test_what_somebody_else_takes_out_is_left_alone(
+    out: Decommissioning, manager: FakeManager, file: ListFile, listed: str, grace: int, why: str
+) -> None:
+    file.path.write_text(listed)
+    manager.hosts["n2"], manager.graces["n2"] = State.DECOMMISSIONING, grace
+    with pytest.raises(LifecycleError, match=rf"node n2:1 .*{why}"):
+        out.begin()
+    assert manager.refreshed == []
+    assert file.read() == listed
+
+
+def test_others_with_the_same_grace_or_one_of_their_own_are_no_hindrance(
+    manager: FakeManager, file: ListFile, tmp_path: Path, clock: Clock
+) -> None:
+    manager.hosts["n2"], manager.graces["n2"] = State.DECOMMISSIONING, GRACE_SECONDS
+    file.path.write_text("n2\n")
+    Decommissioning(manager, Lists((file,)), ["n1"], GRACE_SECONDS, clock).begin()
+    assert manager.hosts["n2"] is State.DECOMMISSIONING
+    manager.file = xml = ListFile(tmp_path / "exclude.xml")
+    xml.path.write_text("<hosts><host><name>n2</name><timeout>60</timeout></host></hosts>")
+    Decommissioning(manager, Lists((xml,)), ["n1"], 5, clock).begin()
+    assert manager.graces == {"n1": 5, "n2": 60}
+
+
+def test_recommissioning_takes_out_of_one_list_and_into_the_other(
+    manager: FakeManager, file: ListFile, tmp_path: Path
+) -> None:
+    include = ListFile(tmp_path / "include")
+    include.path.write_text("n2\n")
+    file.path.write_text(TEXT + "n1\nn2\n")
+    manager.hosts |= {"n1": State.DECOMMISSIONED, "n2": State.DECOMMISSIONING}
+    manager.graces["n2"] = 77
+    recommission(manager, Lists((file,), (include,)), ["n1"])
+    assert file.read() == TEXT + "n2\n"
+    assert include.read() == "n2\nn1\n"
+    assert manager.refreshed == [77]
+    assert manager.hosts == {"n1": State.DECOMMISSIONED, "n2": State.DECOMMISSIONING}
+    recommission(manager, Lists((file,), (include,)), ["n2"])
+    assert manager.hosts == {"n1": State.DECOMMISSIONED, "n2": State.RUNNING}
+    assert include.read() == "n2\nn1\n"
+
+
+def test_an_empty_list_of_included_hosts_takes_all_and_stays_empty(
+    manager: FakeManager, file: ListFile, tmp_path: Path
+) -> None:
+    include = ListFile(tmp_path / "include")
+    include.path.write_text("# all\n")
+    manager.hosts["n1"] = State.DECOMMISSIONED
+    recommission(manager, Lists((file,), (include,)), ["n1"])
+    assert include.read() == "# all\n"
+
+
+def test_nodes_are_said_by_id_or_host_and_a_wrong_one_gets_a_hint(manager: FakeManager) -> None:
+    nodes = manager.nodes(Deadline.after(1))
+    assert hosts_of(["n1:1", "n2", "n1"], nodes) == ["n1", "n2"]
+    assert hosts_of(["gone"], nodes, ["gone"]) == ["gone"]
+    with pytest.raises(LifecycleError, match=r"'n1:2'; did you mean 'n1:1'\?"):
+        hosts_of(["n1:2"], nodes)
+    with pytest.raises(LifecycleError, match="`yarn node -list -all` shows"):
+        hosts_of(["elsewhere"], nodes)
