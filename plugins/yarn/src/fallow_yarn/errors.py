@@ -48,7 +48,7 @@ class RefusedError(UnreachableError):
 
 
 class SilentHostError(UnreachableError):
-    """The attempt to connect got no answer in its time."""
+    """The host confirms nothing of what it is sent: it is down, or the way there is."""
 
 
 class ConnectionLostError(UnreachableError):

@@ -1,5 +1,6 @@
 """A TCP connection that keeps a deadline over any number of reads and writes, however the peer drips."""
 
+import errno
 import socket
 import ssl
 from typing import Final, Self
@@ -18,6 +19,8 @@ from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 
 CHUNK_BYTES: Final = 64 << 10
+GONE_SECONDS: Final = 4.0
+"""How long a host may not confirm what it is sent, be that the wish to connect. One that is slow confirms it."""
 
 
 class Channel:
@@ -29,7 +32,8 @@ class Channel:
 
     @classmethod
     def connect(cls, endpoint: Endpoint, deadline: Deadline, tls: ssl.SSLContext | None = None) -> Self:
-        """Connect to the first of the host's addresses that answers; each gets its share of the time.
+        """Connect to the first of the host's addresses that answers; each gets its share of the time, not more than
+        `GONE_SECONDS`.
 
         With `tls` what is sent and received goes through it, once the server has shown a certificate that it trusts.
 
@@ -47,8 +51,9 @@ class Channel:
                 break
             candidate = socket.socket(family, kind, protocol)
             try:
-                candidate.settimeout(left / (len(found) - position))
+                candidate.settimeout(min(left / (len(found) - position), GONE_SECONDS))
                 candidate.connect(address)
+                candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(GONE_SECONDS * 1000))
                 candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
                 candidate.close()
@@ -73,8 +78,8 @@ class Channel:
         self._limit(deadline)
         try:
             self._socket.sendall(data)
-        except TimeoutError:
-            raise self._late("sending the request") from None
+        except TimeoutError as error:
+            raise self._timed_out(error, "sending the request") from None
         except OSError as error:
             raise self._lost(error.strerror or str(error)) from None
 
@@ -83,8 +88,8 @@ class Channel:
         self._limit(deadline)
         try:
             return self._socket.recv(min(most_bytes, CHUNK_BYTES))
-        except TimeoutError:
-            raise self._late("waiting for the answer") from None
+        except TimeoutError as error:
+            raise self._timed_out(error, "waiting for the answer") from None
         except OSError as error:
             raise self._lost(error.strerror or str(error)) from None
 
@@ -131,6 +136,14 @@ class Channel:
         if left <= 0:
             raise self._late("talking to it")
         self._socket.settimeout(left)
+
+    def _timed_out(self, error: TimeoutError, doing: str) -> DeadlineError | SilentHostError:
+        """The deadline, or that of the kernel for a host that confirms nothing."""
+        if error.errno == errno.ETIMEDOUT:
+            return SilentHostError(
+                f"{self.endpoint}: the host of a connection that stood confirms nothing; is it up, and the way there?"
+            )
+        return self._late(doing)
 
     def _late(self, doing: str) -> DeadlineError:
         return DeadlineError(f"{self.endpoint}: the time given was over while {doing}")
