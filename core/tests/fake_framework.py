@@ -193,17 +193,23 @@ class InlineLane(Lane):
     ) -> None:
         super().__init__(name, clock, wake)
         self._thread = cast("threading.Thread", SimpleNamespace(is_alive=lambda: True, name=name, join=lambda _: None))
-        self._jobs = cast("Any", SimpleNamespace(put=self._put))
+        self._due: list[Any] = []
+        self._jobs = cast("Any", SimpleNamespace(put=self._put, get=self._due.pop))
         self._held = held
 
-    def _put(self, job: Callable[[], None] | None) -> None:
+    def _put(self, job: Any) -> None:
         if job is None:
             return
         waiting = self._held.get(self._thread.name)
         if waiting is None:
-            job()
+            self._run_one(job)
         else:
-            waiting.append(job)
+            waiting.append(lambda: self._run_one(job))
+
+    def _run_one(self, job: Any) -> None:
+        """As its thread would, which then ends; a call may start another one."""
+        self._due += [None, job]
+        self._run()
 
 
 def plugin_of(build: Callable[[ClusterConfig], Any], name: str = "alpha") -> LoadedPlugin:
