@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from fallow_core.config.fields import Model, Percent, within, written
+from fallow_core.config.fields import Model, Percent, section, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import Limit, NodePolicy, OnlineRule
 
@@ -62,8 +62,8 @@ class Window(Model):
     )
     from_: Annotated[Minute, Field(alias="from")]
     to: Minute
-    cpu: Scheduled = Field(default_factory=Scheduled)
-    memory: Scheduled = Field(default_factory=Scheduled)
+    cpu: Scheduled = section()
+    memory: Scheduled = section()
 
 
 class ScheduleSettings(Model):
@@ -99,8 +99,8 @@ class MemoryChange(Model):
 class CapacityChange(Model):
     """How much of some nodes may be lent, as far as it is not as for all nodes."""
 
-    cpu: CpuChange = Field(default_factory=CpuChange)
-    memory: MemoryChange = Field(default_factory=MemoryChange)
+    cpu: CpuChange = section()
+    memory: MemoryChange = section()
     schedule: ScheduleSettings | None = None
 
 
@@ -129,8 +129,8 @@ class MemoryCapacity(Model):
 class Capacity(Model):
     """How much of a node may be lent."""
 
-    cpu: CpuCapacity = Field(default_factory=CpuCapacity)
-    memory: MemoryCapacity = Field(default_factory=MemoryCapacity)
+    cpu: CpuCapacity = section()
+    memory: MemoryCapacity = section()
     schedule: ScheduleSettings | None = None
 
 

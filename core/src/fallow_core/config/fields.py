@@ -1,9 +1,9 @@
 """What the models of all files share: strict models with the keys that users write, and fields with units."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -20,9 +20,17 @@ Percent = Annotated[int, written(quantities.percent)]
 
 
 class Model(BaseModel):
-    """A mapping of a file: unknown keys are refused, and nothing is converted in silence."""
+    """A mapping of a file: unknown keys are refused, and nothing is converted in silence.
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+    Only those of whole files are ever built, each with all that is below it.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, defer_build=True)
+
+
+def section() -> Any:
+    """A mapping that may be left out; then it is as one without keys."""
+    return Field(default_factory=dict, validate_default=True)
 
 
 def within(least: str, most: str) -> Callable[[object], float]:

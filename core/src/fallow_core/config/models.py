@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fallow_core.config.capacity_models import Capacity, NodeSettings, PoolSettings, double_node, pools_problem
-from fallow_core.config.fields import Model, Percent, mismatch, within, written
+from fallow_core.config.fields import Model, Percent, mismatch, section, within, written
 from fallow_core.config.problems import KeyPath
 from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model import quantities
@@ -127,25 +127,23 @@ class CoreFile(Model):
 
     api_version: Literal["fallow/v1"]
     kind: Literal["Fallow"]
-    metadata: FrameworkMetadata = Field(default_factory=FrameworkMetadata)
+    metadata: FrameworkMetadata = section()
     clusters_dir: FilePath = DEFAULT_CLUSTERS_DIR
     state_dir: FilePath = "/var/lib/fallow"
     control_socket: FilePath = "/run/fallow/control.sock"
     control_group: Annotated[str, Field(pattern=r"^[^\s:]+$")] | None = None
-    metrics: Annotated[Metrics | None, BeforeValidator(_off, json_schema_input_type=MetricsOrOff)] = Field(
-        default_factory=Metrics
-    )
+    metrics: Annotated[Metrics | None, BeforeValidator(_off, json_schema_input_type=MetricsOrOff)] = section()
     host_root: FilePath = "/"
-    node: NodeIdentity = Field(default_factory=NodeIdentity)
-    capacity: Capacity = Field(default_factory=Capacity)
+    node: NodeIdentity = section()
+    capacity: Capacity = section()
     pools: list[PoolSettings] = Field(default_factory=list)
     nodes: list[NodeSettings] = Field(default_factory=list)
-    publishing: Publishing = Field(default_factory=Publishing)
-    take_back: TakeBackSettings = Field(default_factory=TakeBackSettings)
-    qos: Qos = Field(default_factory=Qos)
+    publishing: Publishing = section()
+    take_back: TakeBackSettings = section()
+    qos: Qos = section()
     sample_interval: Annotated[float, written(within("100ms", "1m"))] = 1.0
     on_exit: Annotated[ExitMode, Field(strict=False)] = ExitMode.FLOOR
-    log: Log = Field(default_factory=Log)
+    log: Log = section()
 
     @model_validator(mode="after")
     def _every_pool_and_node_counts(self) -> "CoreFile":
@@ -192,7 +190,7 @@ class ClusterFile(Model):
         default_factory=lambda: [Role.CONTROLLER, Role.AGENT]
     )
     weight: Annotated[int, Field(ge=1, le=1000)] = 1
-    limit: Limits = Field(default_factory=Limits)
+    limit: Limits = section()
     take_back: Annotated[TakeBack, Field(strict=False)] = TakeBack.ALLOWED
     keep_largest: Annotated[KeepLargest, Field(strict=False)] = KeepLargest.WARN
     node_selector: dict[str, str] = Field(default_factory=dict)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fallow_core.config.fields import Model, Percent, mismatch, within, written
+from fallow_core.config.fields import Model, Percent, mismatch, section, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import PublishingMode
 from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
@@ -109,14 +109,14 @@ class EndingSettings(Model):
 class Qos(Model):
     """How the node is protected. `on_exit`: whether an orderly stop leaves the limits of batch groups in force."""
 
-    cpu_suppress: CpuSuppress = Field(default_factory=CpuSuppress)
-    cgroup_reconcile: CgroupReconcile = Field(default_factory=CgroupReconcile)
-    identity: Identity = Field(default_factory=Identity)
-    memory_reclaim: MemoryReclaim = Field(default_factory=MemoryReclaim)
-    memory_evict: MemoryEvict = Field(default_factory=MemoryEvict)
-    cpu_evict: CpuEvict = Field(default_factory=CpuEvict)
-    overdraft_evict: OverdraftEvict = Field(default_factory=OverdraftEvict)
-    ending: EndingSettings = Field(default_factory=EndingSettings)
+    cpu_suppress: CpuSuppress = section()
+    cgroup_reconcile: CgroupReconcile = section()
+    identity: Identity = section()
+    memory_reclaim: MemoryReclaim = section()
+    memory_evict: MemoryEvict = section()
+    cpu_evict: CpuEvict = section()
+    overdraft_evict: OverdraftEvict = section()
+    ending: EndingSettings = section()
     on_exit: Literal["hold", "release"] = "hold"
 
     @model_validator(mode="after")
