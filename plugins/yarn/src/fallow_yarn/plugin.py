@@ -36,8 +36,6 @@ from fallow_hookspecs import (
 from fallow_yarn import report
 from fallow_yarn.access import Access, access
 from fallow_yarn.config import YarnSpec
-from fallow_yarn.diagnosis import diagnose
-from fallow_yarn.diagnosis.words import size_words
 from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
 from fallow_yarn.identity import by_host, own_ids, superseded
@@ -53,6 +51,7 @@ from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.place import Place
 from fallow_yarn.rm.scheduler import Metrics
+from fallow_yarn.rm.size import size_words
 
 STANDBY_PAUSE_SECONDS = 2.0
 REQUESTS_SECONDS = 30.0
@@ -161,6 +160,8 @@ class YarnInstance:
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         """What an operator should know of the ResourceManager and of the NodeManagers here."""
+        from fallow_yarn.diagnosis import diagnose  # an agent keeps none of it in memory
+
         deadline = Deadline.after(timeout_seconds, self._clock)
         return diagnose(self._reads, self._spec, self._shared.access, self._own, nodes, deadline)
 

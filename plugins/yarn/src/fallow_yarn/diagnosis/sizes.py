@@ -6,10 +6,10 @@ from typing import Final
 from fallow_hookspecs import Finding
 from fallow_yarn.diagnosis.outside import HostSize
 from fallow_yarn.diagnosis.settings import Settings
-from fallow_yarn.diagnosis.words import MANY_NODES, size_words
+from fallow_yarn.diagnosis.words import MANY_NODES
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import IN_SCHEDULER
-from fallow_yarn.rm.size import MIB_BYTES, Size
+from fallow_yarn.rm.size import MIB_BYTES, Size, size_words
 
 MEMORY: Final = "yarn.nodemanager.resource.memory-mb"
 VCORES: Final = "yarn.nodemanager.resource.cpu-vcores"

@@ -2,17 +2,10 @@
 
 from collections.abc import Collection, Iterable
 
-from fallow_yarn.rm.size import Size
-
 MANY_NODES = 1000
 """From so many nodes on, what the scheduler does for each of them shows in its load."""
 
 SHOWN_NODES = 10
-
-
-def size_words(size: Size) -> str:
-    """A size in YARN's units."""
-    return f"{size.memory_mb} MB and {size.vcores} vcore{'' if size.vcores == 1 else 's'}"
 
 
 def some_of(ids: Collection[str]) -> str:

@@ -5,8 +5,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-from xml.etree import ElementTree as ET
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 FILES: Final = ("core-site.xml", "yarn-site.xml")
 """In the order in which Hadoop's daemons read them: a later file replaces what an earlier one says."""
@@ -94,6 +96,8 @@ def read_folder(folder: str) -> Properties:
 
 
 def _read(file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+    from xml.etree import ElementTree as ET  # of clusters without such a folder nothing is parsed
+
     try:
         root = ET.parse(file).getroot()  # noqa: S314 - a file of the operator's own
     except ET.ParseError as error:
@@ -105,7 +109,7 @@ def _read(file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
     yield from _properties(root, file, includes_left)
 
 
-def _properties(element: ET.Element, file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+def _properties(element: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
     for child in element:
         if child.tag == _INCLUDE:
             yield from _included(child, file, includes_left)
@@ -119,7 +123,7 @@ def _properties(element: ET.Element, file: Path, includes_left: int) -> Iterator
                 yield name, Property(value=texts["value"], file=file, final=final)
 
 
-def _included(include: ET.Element, file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
     target = file.parent / include.get("href", "").removeprefix("file://")
     fallback = include.find(_FALLBACK)
     if includes_left <= 0:

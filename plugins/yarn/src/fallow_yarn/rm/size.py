@@ -27,3 +27,8 @@ def cpu_milli(size: Size, vcore_milli: int) -> int:
 def memory_bytes(size: Size) -> int:
     """The memory of a size in bytes."""
     return size.memory_mb * MIB_BYTES
+
+
+def size_words(size: Size) -> str:
+    """A size in YARN's units."""
+    return f"{size.memory_mb} MB and {size.vcores} vcore{'' if size.vcores == 1 else 's'}"
