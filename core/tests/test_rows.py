@@ -88,6 +88,14 @@ def test_a_size_nobody_here_sent_is_noticed_at_once() -> None:
     assert (row.foreign, row.resend, row.belief("cpu")) == (size(1), True, 8)
 
 
+def test_sizes_of_a_node_that_is_taken_out_are_the_frameworks_own() -> None:
+    row = see(first(8, 5), 10, report(5, allocated=5, state=NodeState.DRAINING))
+    row = see(row, 20, report(2, allocated=2, state=NodeState.DRAINING))
+    assert (row.in_force, row.foreign, row.resend, row.belief("cpu")) == (size(2), None, False, 2)
+    row = see(row, 30, report(8, allocated=2))
+    assert (row.foreign, row.resend) == (size(8), True), "it is in use again"
+
+
 def test_a_confirmed_size_ends_the_word_of_somebody_elses() -> None:
     row = see(first(5), 10, report(7))
     assert see(send(row, 5, 20), 22, report(5)).foreign is None

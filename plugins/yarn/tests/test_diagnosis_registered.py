@@ -71,6 +71,16 @@ def test_a_host_whose_node_managers_are_all_gone_is_not_well(fakes: Fakes) -> No
     assert (found.ok, found.detail) == (False, f"{NODE_ID} SHUTDOWN")
 
 
+def test_a_node_that_is_taken_out_or_on_its_way_is_no_fault(fakes: Fakes) -> None:
+    fakes.manager.reading_now = reading(entry(state=State.DECOMMISSIONING))
+    found = fakes.findings()[SUBJECT]
+    assert (found.ok, found.detail) == (True, f"{NODE_ID} DECOMMISSIONING")
+    fakes.manager.reading_now = reading(entry(state=State.DECOMMISSIONED, in_force=None, used=None))
+    found = fakes.findings()[SUBJECT]
+    assert (found.ok, found.detail) == (None, f"{NODE_ID} DECOMMISSIONED: taken out on purpose")
+    assert f"fallow yarn recommission {NODE_ID.partition(':')[0]}" in found.advice
+
+
 def test_an_unhealthy_node_manager_is_told(fakes: Fakes) -> None:
     fakes.manager.reading_now = reading(entry(state=State.UNHEALTHY, in_force=None, used=None))
     found = fakes.findings()[SUBJECT]

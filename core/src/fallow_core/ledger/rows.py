@@ -148,6 +148,8 @@ def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_
         return replace(row, in_flight=kept, foreign=None, arrived_sent_at=newest.sent_at)
     if gone:
         return replace(row, in_flight=kept, foreign=None)
+    if row.state is NodeState.DRAINING:  # the framework takes it out, and sizes it as it likes
+        return replace(row, in_flight=kept)
     lost = newest is not None and newest not in kept
     ours = any(s.size == in_force for s in row.in_flight)
     if not ours and before is not None and (lost or before != in_force):

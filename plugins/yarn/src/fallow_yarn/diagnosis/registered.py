@@ -34,6 +34,9 @@ def registered(
     if not ids:
         return _none_here(subject, node, place, nodes, [daemon.process.pid for daemon in running])
     states = ", ".join(f"{node_id} {nodes[node_id].node.state}" for node_id in ids)
+    if not found and all(nodes[node_id].node.state is State.DECOMMISSIONED for node_id in ids):
+        advice = f"to take it in again: fallow yarn recommission {host_of(next(iter(ids)))}, and start its NodeManager"
+        return Finding(subject=subject, ok=None, detail=f"{states}: taken out on purpose", advice=advice)
     if not found:
         return Finding(subject=subject, ok=False, detail=states, advice="start the NodeManager")
     unhealthy = [node_id for node_id in found if nodes[node_id].node.state is State.UNHEALTHY]
