@@ -1,7 +1,9 @@
 """`fallow yarn decommission` beside two real ResourceManagers: nothing ends before its grace, whoever is active."""
 
+import json
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -99,6 +101,30 @@ def test_a_grace_lasts_through_a_kill_and_a_failover(
     pair.kill("nm1")
     pair.launch("nm1")
     pair.wait_ready()
+
+
+def test_fallow_run_beside_it_sends_no_sizes_and_finds_no_fault(
+    pair: Pair, fallow: Fallow, app: Application, exclude: Path
+) -> None:
+    fallow.start()
+    wait_for(lambda: "offer_sent" in fallow.log.read_text(), SECONDS, "the first size")
+    wait_for(lambda: fallow.in_force() != {}, SECONDS, "its arrival")
+    with decommissioning(pair, fallow) as command:
+        wait_for(lambda: fallow.cluster()["rows"][0]["state"] == "draining", SECONDS, "Fallow to see it")
+        begin = len(fallow.log.read_text())
+        time.sleep(3)
+        said = fallow.log.read_text()[begin:]
+        assert "offer_sent" not in said
+        assert "size_changed_by_others" not in said
+        assert fallow.problem() == ""
+        doctor = {finding["subject"]: finding for finding in json.loads(fallow.call("doctor", "--json").stdout)}
+        assert [f["ok"] for s, f in doctor.items() if s.startswith("NodeManagers of")] == [True]
+        command.send_signal(signal.SIGINT)
+        command.wait(SECONDS)
+    fallow.succeed("yarn", "recommission", "localhost")
+    wait_for(lambda: fallow.cluster()["rows"][0]["state"] == "running", SECONDS, "it to be in use again")
+    fallow.end(signal.SIGTERM)
+    assert containers_ended(app) == []
 
 
 def test_ctrl_c_leaves_it_to_go_on_and_it_can_be_undone(
