@@ -4,7 +4,6 @@ Core's own models and those of plugins go the same way: an exception with an `er
 gives one problem an error, any other gives one in all.
 """
 
-import difflib
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -79,6 +78,8 @@ class _Translation:
 def _unknown(key: str, allowed: list[str]) -> str:
     if not allowed:
         return "unknown key"
+    import difflib  # files without a mistake do not need it
+
     words = {name.lower(): name for name in allowed}
     near = difflib.get_close_matches(key.lower().replace("_", "").replace("-", ""), words, n=1)
     advice = f"did you mean {words[near[0]]!r}? " if near else ""

@@ -3,12 +3,12 @@
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
 
 from fallow_core.controller.reads import Reads
 from fallow_core.controller.refused import Refused
 from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.bad_values import wrong_pending, wrong_row, wrong_size, wrong_task
-from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.shapes import TaskShape, task_shape
 from fallow_core.log import event
@@ -33,6 +33,9 @@ from fallow_hookspecs import (
     Task,
     TaskList,
 )
+
+if TYPE_CHECKING:
+    from fallow_core.ledger.publishing import Due
 
 log = logging.getLogger("fallow.cluster")
 
@@ -191,7 +194,7 @@ class Cluster:
         """List tasks with the next start of reads: something came or went."""
         self._reads.list_soon()
 
-    def publish(self, nodes: tuple[Node, ...], due: Sequence[Due], now: float) -> None:
+    def publish(self, nodes: tuple[Node, ...], due: "Sequence[Due]", now: float) -> None:
         """Send all that is due in one call, the largest first; nothing happens if the acts lane takes no call."""
         due = sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
         offers = tuple(

@@ -1,6 +1,5 @@
 """Which plugins, wrappers and commands are installed, from package metadata alone, and the import of one of them."""
 
-import difflib
 import logging
 import traceback
 from collections.abc import Iterator
@@ -10,7 +9,8 @@ from typing import Any
 
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
-from fallow_hookspecs import API_LEVEL, COMMAND_GROUP, ENTRY_POINT_GROUP, WRAPPER_GROUP, Commands, Plugin, Wrapper
+from fallow_hookspecs import COMMAND_GROUP, ENTRY_POINT_GROUP, WRAPPER_GROUP, Commands, Plugin, Wrapper
+from fallow_hookspecs.fitting import level_misfit
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +100,8 @@ def _advice(kind: Kind, name: str, known: tuple[PluginSource, ...]) -> str:
     names = sorted({source.name for source in known})
     if not names:
         return f"no {kind.word} is installed in this Python environment"
+    import difflib  # where every plugin is found it is not needed
+
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"installed are {', '.join(names)}"
 
@@ -110,13 +112,8 @@ def _misfit(kind: Kind, found: object, name: str) -> str:
         return f"it names a {type(found).__name__}, not a fallow_hookspecs.{kind.expected.__name__}"
     if found.name != name:
         return f"it calls itself {found.name!r}; entry point and {kind.word} must have the same name"
-    levels: object = found.api_levels
-    match levels:
-        case (int(lowest), int(highest)):
-            if lowest <= API_LEVEL <= highest:
-                return ""
-            return f"it is written for API levels {lowest} to {highest}, this Fallow has level {API_LEVEL}"
-    return f"its api_levels are {levels!r}, not a pair of the lowest and the highest level"
+    misfit = level_misfit(found.api_levels)
+    return f"it {misfit}" if misfit else ""
 
 
 def _reason(error: BaseException) -> str:
