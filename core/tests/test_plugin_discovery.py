@@ -65,7 +65,7 @@ def test_a_failing_import_names_the_line_in_the_plugins_file(install: Any, tmp_p
     ("arguments", "reason"),
     [
         ('name="alpha", api_levels=(1, 2)', "written for API levels 1 to 2, this Fallow has level 0"),
-        ('name="alpha", api_levels=None', "its api_levels are None"),
+        ('name="alpha", api_levels=None', "has the api_levels None"),
         ('name="other", api_levels=(0, 0)', "it calls itself 'other'"),
     ],
 )

@@ -204,7 +204,7 @@ def test_a_hook_that_nobody_implements_is_reported_and_not_called(host: Host) ->
         kind=FailureKind.NOT_IMPLEMENTED,
         reason="plugin 'alpha' of fallow-alpha 1.2 (fake_alpha:PLUGIN) does not implement list_tasks",
     )
-    assert instance.health().missing_hooks == ("kill_tasks", "list_tasks", "set_cgroup_parent")
+    assert instance.health().missing_hooks == ("list_tasks", "kill_tasks", "set_cgroup_parent")
     assert instance.health().reads.state is LaneState.OK
 
 

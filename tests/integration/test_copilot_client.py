@@ -92,7 +92,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_hook_that_the_copilot_does_not_have_is_never_called(serve: Serve) -> None:
     instance = through(serve(PLUGIN, ListsOnly()))
-    assert instance.health().missing_hooks == ("kill_tasks", "report_capacity", "set_cgroup_parent")
+    assert instance.health().missing_hooks == ("report_capacity", "kill_tasks", "set_cgroup_parent")
     failure = outcome(instance.start_report((NODE,), 5.0))
     assert isinstance(failure, Failure)
     assert failure.kind is FailureKind.NOT_IMPLEMENTED
@@ -112,7 +112,7 @@ def test_another_api_level_is_refused(serve: Serve) -> None:
     path = serve(replace(PLUGIN, api_levels=(3, 4)), manager())
     with pytest.raises(PluginLoadError) as caught:
         through(path)
-    assert "is written for API levels 3 to 4; this Fallow has level 0" in str(caught.value)
+    assert "is written for API levels 3 to 4, this Fallow has level 0" in str(caught.value)
 
 
 def test_a_copilot_that_is_restarted_as_another_version_is_asked_anew(serve: Serve) -> None:
@@ -201,7 +201,10 @@ def test_a_call_on_a_connection_that_was_closed_is_a_failed_call(serve: Serve) -
     ("instance", "said"),
     [
         (object(), "without diagnose and close"),
-        (type("Unmarked", (ListsOnly,), {"kill_tasks": lambda self: None})(), "not marked with @hookimpl: kill_tasks"),
+        (
+            type("Unmarked", (ListsOnly,), {"kill_tasks": lambda self: None})(),
+            "the method kill_tasks is not marked with @hookimpl",
+        ),
         (type("Misspelt", (ListsOnly,), {"list_task": ListsOnly.list_tasks})(), "unknown hook 'list_task'"),
     ],
 )

@@ -13,13 +13,10 @@ There is nothing to hand back: the breaker has been told when the call is done, 
 """
 
 import contextlib
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
-
-import pluggy
 
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
@@ -27,11 +24,9 @@ from fallow_core.plugins.answers import mismatch_but_parts
 from fallow_core.plugins.lanes import Call, Failure, FailureKind, Lane, LaneHealth, reason_of
 from fallow_core.plugins.wrappers import Wrappers, build
 from fallow_hookspecs import (
-    PROJECT,
     CapacityReport,
     ClusterConfig,
     Finding,
-    Instance,
     KillOrder,
     KillOutcome,
     Node,
@@ -39,8 +34,8 @@ from fallow_hookspecs import (
     Placement,
     PluginError,
     TaskList,
-    hooks,
 )
+from fallow_hookspecs.fitting import HOOKS, UnfitError, hooks_of
 
 _T = TypeVar("_T")
 
@@ -105,12 +100,13 @@ class PluginInstance:
         except (Exception, SystemExit) as error:
             raise PluginLoadError(f"cluster {self.name}: {loaded.source} failed: {reason_of(error)}") from error
         try:
-            self._manager = _manager((self._object, *self._wrappers.guards), config.name)
-        except Exception as error:
+            hooks = hooks_of(self._object, self._wrappers.guards)
+        except UnfitError as error:
             with contextlib.suppress(Exception):
                 self._object.close()
             raise PluginLoadError(f"cluster {self.name}: {loaded.source} does not fit: {error}") from error
-        self._missing = tuple(name for name, caller in _callers(self._manager) if not _implementations(caller))
+        self._caller = hooks.caller
+        self._missing = tuple(name for name in HOOKS if name not in hooks.implemented)
         self._reads = Lane(f"{self.name} reads", clock, wake)
         self._acts = Lane(f"{self.name} acts", clock, wake)
         self._closing: Call[None] | None = None
@@ -196,43 +192,12 @@ class PluginInstance:
             now = self._clock()
             reason = f"{self.source} does not implement {hook}"
             return Call(now, now, Failure(kind=FailureKind.NOT_IMPLEMENTED, reason=reason))
-        caller: Callable[..., Any] = getattr(self._manager.hook, hook)
+        caller: Callable[..., Any] = getattr(self._caller, hook)
         if hook == "kill_tasks":
             caller = partial(self._wrappers.kill, caller)
         return lane.submit(
             lambda: _checked(caller(**arguments), expected, hook), timeout_seconds, use_breaker=use_breaker
         )
-
-
-def _manager(objects: tuple[object, ...], cluster: str) -> pluggy.PluginManager:
-    """A plugin manager with these objects registered and every hook known.
-
-    :raises pluggy.PluginValidationError: unknown hook or argument.
-    :raises TypeError: not an instance, or a hook that is no plain function.
-    """
-    if not isinstance(objects[0], Instance):
-        raise TypeError(f"build returned a {type(objects[0]).__name__} without diagnose and close")
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(hooks)
-    for index, entry in enumerate(objects):
-        manager.register(entry, cluster if index == 0 else f"{cluster} wrapper {index}")
-    manager.check_pending()
-    for name, caller in _callers(manager):
-        if any(inspect.iscoroutinefunction(implementation.function) for implementation in caller.get_hookimpls()):
-            raise TypeError(f"{name} is an async function; hooks are plain functions")
-        if hasattr(objects[0], name) and not _implementations(caller):
-            raise TypeError(f"the method {name} is not marked with @hookimpl")
-    return manager
-
-
-def _callers(manager: pluggy.PluginManager) -> list[tuple[str, pluggy.HookCaller]]:
-    return sorted(
-        (name, caller) for name, caller in vars(manager.hook).items() if isinstance(caller, pluggy.HookCaller)
-    )
-
-
-def _implementations(caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
-    return [each for each in caller.get_hookimpls() if not (each.wrapper or each.hookwrapper)]
 
 
 def _checked(answer: object, expected: type[_T], hook: str) -> _T:

@@ -14,9 +14,10 @@ from fallow_hookspecs.copilot.many import Newest
 from fallow_hookspecs.copilot.status import OPTIONS, error_of, path_of
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 from fallow_hookspecs.errors import PluginError
+from fallow_hookspecs.fitting import level_misfit
 from fallow_hookspecs.hooks import hookimpl
 from fallow_hookspecs.placement import Placement
-from fallow_hookspecs.plugin import API_LEVEL, Finding, Instance
+from fallow_hookspecs.plugin import Finding, Instance
 from fallow_hookspecs.tasks import KillOrder, KillOutcome, TaskList
 
 _ANSWERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
@@ -101,12 +102,8 @@ class Connection:
         said = self.description
         if not said.name or not said.HasField("lowest_api_level") or not said.HasField("highest_api_level"):
             raise MisfitError(f"the copilot at {self._path} does not say its name and its API levels")
-        lowest, highest = said.lowest_api_level, said.highest_api_level
-        if not lowest <= API_LEVEL <= highest:
-            raise MisfitError(
-                f"the copilot at {self._path}, {said.name} {said.version}, is written for API levels {lowest} to "
-                f"{highest}; this Fallow has level {API_LEVEL}"
-            )
+        if misfit := level_misfit((said.lowest_api_level, said.highest_api_level)):
+            raise MisfitError(f"the copilot at {self._path}, {said.name} {said.version}, {misfit}")
 
 
 def instance_of(

@@ -4,29 +4,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-import pluggy
 import yaml
 
-from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, PROJECT, ClusterConfig, Instance, Plugin, Role, hooks
+from fallow_hookspecs import ENTRY_POINT_GROUP, ClusterConfig, Instance, Plugin, Role
 from fallow_hookspecs.copilot.errors import CopilotError
-
-HOOKS = ("report_capacity", "list_tasks", "kill_tasks", "set_cgroup_parent")
+from fallow_hookspecs.fitting import Hooks, UnfitError, hooks_of, level_misfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosted:
-    """An instance at work. `hook` calls its hooks as `hook.list_tasks(node=..., timeout_seconds=...)`; `hooks` are the
-    names of those that it implements.
-    """
+    """An instance at work, and whose it is."""
 
     plugin: Plugin
     distribution: str
     version: str
     instance: Instance
-    hook: Any
-    hooks: tuple[str, ...]
+    hooks: Hooks
 
     def __str__(self) -> str:
         return f"plugin {self.plugin.name!r} of {self.distribution} {self.version}"
@@ -60,30 +54,15 @@ def open_instance(name: str, file: Path) -> Hosted:
 
 
 def host(plugin: Plugin, instance: Instance, *, distribution: str = "", version: str = "") -> Hosted:
-    """Register an instance's hooks.
+    """Find the hooks of an instance.
 
-    :raises CopilotError: it is none, or a hook is misspelt or has arguments that do not exist.
+    :raises CopilotError: it is none, or its hooks do not fit.
     """
-    if not isinstance(instance, Instance):
-        raise CopilotError(f"build returned a {type(instance).__name__} without diagnose and close")
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(hooks)
     try:
-        manager.register(instance)
-        manager.check_pending()
-    except pluggy.PluginValidationError as error:
-        raise CopilotError(f"the hooks of plugin {plugin.name!r} do not fit: {error}") from error
-    implemented = tuple(name for name in HOOKS if getattr(manager.hook, name).get_hookimpls())
-    if unmarked := [name for name in HOOKS if hasattr(instance, name) and name not in implemented]:
-        raise CopilotError(f"methods of plugin {plugin.name!r} are not marked with @hookimpl: {', '.join(unmarked)}")
-    return Hosted(
-        plugin=plugin,
-        distribution=distribution,
-        version=version,
-        instance=instance,
-        hook=manager.hook,
-        hooks=implemented,
-    )
+        hooks = hooks_of(instance)
+    except UnfitError as error:
+        raise CopilotError(f"the instance of plugin {plugin.name!r} does not fit: {error}") from error
+    return Hosted(plugin=plugin, distribution=distribution, version=version, instance=instance, hooks=hooks)
 
 
 def _entry(name: str) -> metadata.EntryPoint:
@@ -101,10 +80,8 @@ def _misfit(plugin: object, name: str) -> str:
         return f"its entry point names a {type(plugin).__name__}, not a fallow_hookspecs.Plugin"
     if plugin.name != name:
         return f"it calls itself {plugin.name!r}"
-    lowest, highest = plugin.api_levels
-    if not lowest <= API_LEVEL <= highest:
-        return f"it is written for API levels {lowest} to {highest}, this copilot has level {API_LEVEL}"
-    return ""
+    misfit = level_misfit(plugin.api_levels)
+    return f"it {misfit}" if misfit else ""
 
 
 def _cluster(plugin: Plugin, file: Path) -> ClusterConfig:

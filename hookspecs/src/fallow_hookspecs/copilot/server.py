@@ -71,7 +71,7 @@ class Service:
         closing.join(CLOSE_SECONDS)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
-        hook, reads, acts = self._hosted.hook, self._reads, self._acts
+        hook, reads, acts = self._hosted.hooks.caller, self._reads, self._acts
 
         def report(request: pb.ReportCapacityRequest, seconds: float) -> CapacityReport:
             offers = from_messages.offers(request.offers)
@@ -110,7 +110,7 @@ class Service:
 
     def _description(self) -> pb.DescribeResponse:
         hosted = self._hosted
-        return to_messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks)
+        return to_messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks.implemented)
 
     def _hook(
         self,
@@ -123,7 +123,7 @@ class Service:
         """`lane`: where all calls of this method belong; `None` where the request says it."""
 
         def call(request: Any, context: grpc.ServicerContext) -> Message:
-            if name and name not in self._hosted.hooks:
+            if name and name not in self._hosted.hooks.implemented:
                 context.abort(grpc.StatusCode.UNIMPLEMENTED, f"{self._hosted} does not implement {name}")
             its_lane = lane or (self._acts if request.offers else self._reads)
             try:

@@ -1,17 +1,13 @@
 """An instance as core calls it: through pluggy, with a deadline, and never waited for longer than that allows."""
 
-import inspect
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-import pluggy
-
-from fallow_hookspecs import hooks
 from fallow_hookspecs.capacity import CapacityReport, Node, Offer
-from fallow_hookspecs.hooks import PROJECT
+from fallow_hookspecs.fitting import hooks_of
 from fallow_hookspecs.placement import Placement
 from fallow_hookspecs.plugin import ClusterConfig, Instance, Plugin
 from fallow_hookspecs.shape import mismatch
@@ -51,15 +47,11 @@ class Called:
     def __init__(self, instance: Instance, timeout_seconds: float) -> None:
         self.instance = instance
         self._timeout_seconds = timeout_seconds
-        manager = pluggy.PluginManager(PROJECT)
-        manager.add_hookspecs(hooks)
-        manager.register(instance)
-        manager.check_pending()
-        self._hook = manager.hook
+        self._hooks = hooks_of(instance)
 
     def has(self, hook: str) -> bool:
         """Whether the instance implements a hook."""
-        return bool(getattr(self._hook, hook).get_hookimpls())
+        return hook in self._hooks.implemented
 
     def report(self, nodes: tuple[Node, ...], timeout_seconds: float | None = None) -> CapacityReport:
         """`report_capacity` without offers."""
@@ -87,7 +79,7 @@ class Called:
         if not self.has(hook):
             raise NotImplementedHereError(f"the plugin does not implement {hook}")
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
-        answer = within(lambda: getattr(self._hook, hook)(timeout_seconds=seconds, **arguments), seconds, hook)
+        answer = within(lambda: getattr(self._hooks.caller, hook)(timeout_seconds=seconds, **arguments), seconds, hook)
         wrong = mismatch(answer, expected)
         assert not wrong, f"{hook}: the answer{wrong}"
         assert isinstance(answer, expected)
@@ -124,25 +116,3 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
     while not condition():
         assert time.monotonic() < end, f"waited {seconds:g} s, but not: {what}"
         time.sleep(0.02)
-
-
-def misfits(instance: object) -> list[str]:
-    """What is wrong with the hooks of an instance."""
-    if not isinstance(instance, Instance):
-        return [f"build returned a {type(instance).__name__} without diagnose and close"]
-    manager = pluggy.PluginManager(PROJECT)
-    manager.add_hookspecs(hooks)
-    try:
-        manager.register(instance)
-        manager.check_pending()
-    except Exception as error:
-        return [str(error)]
-    callers = {name: caller for name, caller in vars(manager.hook).items() if isinstance(caller, pluggy.HookCaller)}
-    found = {name: caller.get_hookimpls() for name, caller in callers.items()}
-    wrong = [f"{name} is not marked with @hookimpl" for name in found if hasattr(instance, name) and not found[name]]
-    wrong += [
-        f"{name} is an async function; hooks are plain functions"
-        for name, implementations in found.items()
-        if any(inspect.iscoroutinefunction(each.function) for each in implementations)
-    ]
-    return wrong if any(found.values()) else [*wrong, "it implements none of the hooks"]
