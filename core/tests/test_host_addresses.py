@@ -35,7 +35,8 @@ fe80000000000000021018fffe0ab302 02 40 20 80     eth0
 @pytest.fixture(autouse=True)
 def names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "nm-7")
-    monkeypatch.setattr(socket, "getfqdn", lambda: "nm-7.example.com")
+    found = {b"nm-7": ("nm-7", ["loghost", "nm-7.example.com"], ["10.0.0.5"])}
+    monkeypatch.setattr(socket, "gethostbyaddr", found.__getitem__)
 
 
 @pytest.fixture
@@ -73,3 +74,19 @@ def test_a_table_that_makes_no_sense_is_as_good_as_none(net: Path, text: str) ->
 
 def test_this_host_has_its_loopback_address() -> None:
     assert "127.0.0.1" in host_addresses()
+
+
+@pytest.mark.parametrize(("found", "full"), [(("nm-7.b.c", [], []), "nm-7.b.c"), (("nm-8", ["n"], []), "nm-8")])
+def test_the_full_name_is_the_first_with_a_dot_or_the_one_that_was_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, list[str], list[str]], full: str
+) -> None:
+    monkeypatch.setattr(socket, "gethostbyaddr", lambda _: found)
+    assert set(host_addresses(tmp_path)) == {"localhost", "nm-7", full}
+
+
+def test_a_host_that_nobody_can_name_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(_name: bytes) -> None:
+        raise socket.gaierror("no such host")
+
+    monkeypatch.setattr(socket, "gethostbyaddr", unknown)
+    assert host_addresses(tmp_path) == ("localhost", "nm-7")

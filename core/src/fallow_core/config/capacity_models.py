@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from fallow_core.config.fields import Model, Percent, section, within, written
+from fallow_core.config.fields import Model, Percent, made, section, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import Limit, NodePolicy, OnlineRule
 
@@ -40,8 +40,8 @@ def _time_zone(value: object) -> str:
 Ratio = Annotated[int, written(quantities.ratio_percent)]
 Cpu = Annotated[int, written(quantities.cpu_milli)]
 Memory = Annotated[int, written(quantities.memory_bytes)]
-CpuReserved = Annotated[Limit, written(quantities.cpu_reserved)]
-MemoryReserved = Annotated[Limit, written(quantities.memory_reserved)]
+CpuReserved = Annotated[Limit, made(quantities.cpu_reserved)]
+MemoryReserved = Annotated[Limit, made(quantities.memory_reserved)]
 Rule = Annotated[OnlineRule, Field(strict=False)]
 Minute = Annotated[int, written(_minute)]
 NotEmpty = Annotated[str, StringConstraints(min_length=1)]

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, GetPydanticSchema
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, core_schema
 
 from fallow_core.config.problems import KeyPath
 from fallow_core.model import quantities
@@ -14,6 +14,13 @@ from fallow_core.model import quantities
 def written(parse: Callable[[object], object]) -> BeforeValidator:
     """A value that files have with its unit: as text, or as a number where none is needed."""
     return BeforeValidator(parse, json_schema_input_type=str | int | float)
+
+
+def made(parse: Callable[[object], object]) -> GetPydanticSchema:
+    """As `written`, for a value of core's own: what was made of it is not checked as one of pydantic's would be."""
+    texts = core_schema.union_schema([core_schema.str_schema(), core_schema.int_schema(), core_schema.float_schema()])
+    schema = core_schema.no_info_plain_validator_function(parse, json_schema_input_schema=texts)
+    return GetPydanticSchema(lambda _source, _handler: schema)
 
 
 Percent = Annotated[int, written(quantities.percent)]

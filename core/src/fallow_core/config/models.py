@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fallow_core.config.capacity_models import Capacity, NodeSettings, PoolSettings, double_node, pools_problem
-from fallow_core.config.fields import Model, Percent, mismatch, section, within, written
+from fallow_core.config.fields import Model, Percent, made, mismatch, section, within, written
 from fallow_core.config.problems import KeyPath
 from fallow_core.config.qos_models import Qos, TakeBackSettings
 from fallow_core.model import quantities
@@ -175,8 +175,8 @@ class ClusterMetadata(Model):
 class Limits(Model):
     """The most that the cluster gets."""
 
-    cpu: Annotated[Limit, written(quantities.cpu_limit)] = Field(default_factory=Limit)
-    memory: Annotated[Limit, written(quantities.memory_limit)] = Field(default_factory=Limit)
+    cpu: Annotated[Limit, made(quantities.cpu_limit)] = Field(default_factory=Limit)
+    memory: Annotated[Limit, made(quantities.memory_limit)] = Field(default_factory=Limit)
 
 
 class ClusterFile(Model):

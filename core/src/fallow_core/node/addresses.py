@@ -10,8 +10,18 @@ from fallow_core.node.procfs import PROC_ROOT
 
 def host_addresses(proc_root: Path = PROC_ROOT) -> tuple[str, ...]:
     """Host name, full name and IP addresses of all interfaces, those of the loopback included; sorted."""
-    names = {socket.gethostname(), socket.getfqdn(), "localhost"}
+    name = socket.gethostname()
+    names = {name, _full_name(name), "localhost"}
     return tuple(sorted(names | _ipv4(proc_root / "net" / "fib_trie") | _ipv6(proc_root / "net" / "if_inet6")))
+
+
+def _full_name(name: str) -> str:
+    """As `socket.getfqdn`; a name in bytes is not looked for in the large tables of other scripts."""
+    try:
+        found, aliases, _ = socket.gethostbyaddr(name.encode())  # type: ignore[arg-type]  # bytes will do
+    except OSError:
+        return name
+    return next((each for each in (found, *aliases) if "." in each), found)
 
 
 def _ipv4(table: Path) -> set[str]:

@@ -40,8 +40,10 @@ class Channel:
         The one thing that cannot be cut short is the system's name look-up, which has time limits of its own
         (resolv.conf); an address instead of a name avoids it.
         """
+        # In bytes it is not looked for in the large tables of other scripts, which would stay in memory.
+        host = endpoint.host.encode() if endpoint.host.isascii() else endpoint.host
         try:
-            found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM)
         except (OSError, ValueError) as error:
             raise UnknownHostError(f"{endpoint}: the name {endpoint.host!r} cannot be resolved: {error}") from None
         failure: OSError | None = None
