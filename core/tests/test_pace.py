@@ -78,9 +78,13 @@ def test_where_cpus_are_contended_the_looks_are_close() -> None:
 
 
 @pytest.mark.parametrize(("batch", "pause"), [(None, pace.CPU_SECONDS), (401, pace.CPU_SECONDS), (400, 1.0), (0, 1.0)])
-def test_batch_that_uses_nothing_brings_no_look_closer(batch: int | None, pause: float) -> None:
-    look = Quick(at=1.0, memory_used=GIB, batch_milli=batch, others_milli=4000)
-    assert pace.after(start(), look, marks(cpu=True))[1] == pause
+def test_batch_that_has_used_nothing_for_a_while_brings_no_look_closer(batch: int | None, pause: float) -> None:
+    state, seconds = start(), 0.0
+    for at in (0.0, 0.1, pace.IDLE_AFTER_SECONDS - 0.01, pace.IDLE_AFTER_SECONDS):
+        look = Quick(at=at, memory_used=GIB, batch_milli=8000 if at == 0.0 else batch, others_milli=4000)
+        assert seconds in (0.0, pace.CPU_SECONDS)
+        state, seconds, _ = pace.after(state, look, marks(cpu=True))
+    assert seconds == pause
 
 
 def test_what_is_not_known_calls_for_nothing() -> None:

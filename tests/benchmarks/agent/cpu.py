@@ -52,11 +52,12 @@ def limit(stage: Stage) -> float:
 
 def _run(stage: Stage, online: int, found: dict[str, list[float]]) -> None:
     before, polled_at = limit(stage), random.random()  # a loop that looks once a second is anywhere in its second
-    os.kill(online, signal.SIGCONT)
-    began = time.monotonic()
-    while limit(stage) > before - PART and time.monotonic() - began < WAIT_SECONDS:
-        time.sleep(LOOK_SECONDS)
-    found["fallow agent"].append(time.monotonic() - began)
+    with stage.from_aside():
+        os.kill(online, signal.SIGCONT)
+        began = time.monotonic()
+        while limit(stage) > before - PART and time.monotonic() - began < WAIT_SECONDS:
+            time.sleep(LOOK_SECONDS)
+        found["fallow agent"].append(time.monotonic() - began)
     # It sees a mean over its second: the load has to make up enough of that.
     found["once a second"].append(polled_at if polled_at >= PART else polled_at + 1)
     os.kill(online, signal.SIGSTOP)

@@ -39,13 +39,14 @@ def cpu_seconds(pid: int) -> float:
 class Stage:
     """`top` is the group of all; `group` is the framework's, where tasks have groups right below.
 
-    `settings` are those of fallow.yaml.
+    `settings` are those of fallow.yaml. `aside` is a group beside `top`, of the same weight.
     """
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
         self.top = f"fallow-bench-{os.getpid()}"
         self.group = f"{self.top}/batch"
+        self.aside = f"{self.top}-aside"
         self.tasks: dict[str, subprocess.Popen[bytes]] = {}
         self.agent: subprocess.Popen[bytes] | None = None
         core = {
@@ -63,7 +64,9 @@ class Stage:
         for root in CONTROLLERS:
             for name in ("batch", "online", "agent"):
                 (root / self.top / name).mkdir(parents=True)
-        for group, weight in ((self.top, LARGEST_WEIGHT), (f"{self.top}/agent", AGENT_WEIGHT)):
+        (CPU / self.aside).mkdir()
+        weights = {self.top: LARGEST_WEIGHT, self.aside: LARGEST_WEIGHT, f"{self.top}/agent": AGENT_WEIGHT}
+        for group, weight in weights.items():
             (CPU / group / "cpu.shares").write_text(weight)
         return self
 
@@ -75,6 +78,7 @@ class Stage:
             for path in sorted((root / self.top).rglob("*/"), key=lambda path: -len(path.parts)):
                 remove(path)
             remove(root / self.top)
+        remove(CPU / self.aside)
 
     def add(self, name: str, *command: str, **more: Any) -> "subprocess.Popen[bytes]":
         """Start a task in a group of its own."""
@@ -109,6 +113,15 @@ class Stage:
         """Put a process into the group `online` or `agent`; 0 is this one."""
         for root in CONTROLLERS:
             (root / self.top / name / "cgroup.procs").write_text(f"{pid}")
+
+    @contextmanager
+    def from_aside(self) -> Iterator[None]:
+        """Have the calling process run there: who measures must not wait for a CPU longer than what is measured."""
+        (CPU / self.aside / "cgroup.procs").write_text("0")
+        try:
+            yield
+        finally:
+            (CPU / "cgroup.procs").write_text("0")
 
     def ask(self, request: str) -> dict[str, Any]:
         """What the agent answers; nothing while it does not serve yet."""

@@ -8,7 +8,8 @@ all processes. Between two full looks quick ones are made:
 
 Half of the time to the mark at the fastest rise: so the last quick look before the mark is crossed is close to it. CPU
 has no such warning, a load is there at once: where batch is limited and CPUs are contended it is looked at every 50 ms.
-But not while batch uses next to nothing: a lower limit would give nobody anything.
+But not while batch has used next to nothing for a while: a lower limit would give nobody anything. For a moment it may
+do so just because it has used up its limit, which counts for a period of up to a second.
 
 A full look is due at once when memory has crossed the mark or has moved by a share of the node since the last one;
 when CPU besides batch has, the limits of batch are due. Otherwise a full look is due at its interval, which is longer
@@ -24,6 +25,8 @@ from fallow_hookspecs import ResourceName
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 0.01, 1.0
 CPU_SECONDS = 0.05
+IDLE_AFTER_SECONDS = 2.0
+"""After so long without use batch is idle."""
 LEAST_RISE = float(1 << 30)
 RISE_HALF_LIFE_SECONDS = 10.0
 MOVED_PERCENT: Mapping[ResourceName, int] = {"cpu": 5, "memory": 2}
@@ -69,10 +72,12 @@ class PaceState:
     """The last quick look, and the fastest rise of memory in bytes a second.
 
     `memory_then` and `others_then` are what the newest decisions were made with; `None`: what is found next.
+    `batch_at`: when batch was last seen to use CPU, or might have done so.
     """
 
     last: Quick
     rise: float = 0.0
+    batch_at: float = -math.inf
     memory_then: int | None = None
     others_then: int | None = None
 
@@ -88,6 +93,7 @@ def after(state: PaceState, quick: Quick, marks: Marks) -> tuple[PaceState, floa
         state,
         last=quick,
         rise=_rise(state, quick),
+        batch_at=state.batch_at if _is_idle(quick, marks) else quick.at,
         memory_then=quick.memory_used if state.memory_then is None else state.memory_then,
         others_then=quick.others_milli if state.others_then is None else state.others_then,
     )
@@ -114,9 +120,14 @@ def _rise(state: PaceState, quick: Quick) -> float:
     return max(kept, (quick.memory_used - state.last.memory_used) / seconds)
 
 
+def _is_idle(quick: Quick, marks: Marks) -> bool:
+    batch = quick.batch_milli
+    return batch is not None and not moved(batch, 0, marks.cpu_capacity, "cpu")
+
+
 def _pause(state: PaceState, marks: Marks) -> float:
-    batch, used = state.last.batch_milli, state.last.memory_used
-    idles = batch is not None and not moved(batch, 0, marks.cpu_capacity, "cpu")
+    used = state.last.memory_used
+    idles = state.last.at - state.batch_at >= IDLE_AFTER_SECONDS
     pause = CPU_SECONDS if marks.cpu_is_quick and not idles else LONGEST_SECONDS
     if marks.memory_mark is not None and used is not None and used < marks.memory_mark:
         pause = min(pause, (marks.memory_mark - used) / (2 * max(state.rise, LEAST_RISE)))
