@@ -10,7 +10,8 @@ from fallow_hookspecs import Offer, OfferAnswer, Refusal, ResourceName, Resource
 from fallow_yarn import report
 from fallow_yarn.errors import UnknownNodeError, UnreachableError
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.publishing import Publisher, Start
+from fallow_yarn.newest import Newest, Start
+from fallow_yarn.publishing import Publisher
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.facts import Calculator
@@ -27,7 +28,7 @@ def manager() -> FakeManager:
 
 @pytest.fixture
 def publisher(manager: FakeManager) -> Publisher:
-    return Publisher(manager, spec())
+    return Publisher(manager, spec(), Newest())
 
 
 def publish(

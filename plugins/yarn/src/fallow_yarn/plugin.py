@@ -40,11 +40,12 @@ from fallow_yarn.ending import by_manager
 from fallow_yarn.errors import StandbyError, YarnError
 from fallow_yarn.identity import by_host, own_ids, superseded
 from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.newest import Newest, Start
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
 from fallow_yarn.nm.tasks import NodeTasks
 from fallow_yarn.places import are_local, places
-from fallow_yarn.publishing import Publisher, Start
+from fallow_yarn.publishing import Publisher
 from fallow_yarn.rm.active import ActiveManager, Lead, Manager
 from fallow_yarn.rm.applications import RunningApplication
 from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
@@ -98,7 +99,8 @@ class YarnInstance:
         self._ids_by_host: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})
         self._capabilities: Capabilities | None = None
         self._start: Start | None = None
-        self._publisher = Publisher(self._acts, spec)
+        self._newest = Newest()
+        self._publisher = Publisher(self._acts, spec, self._newest)
         self._roles = cluster.roles
         self._applications: tuple[Application, ...] = ()
         self._waiting: tuple[RunningApplication, ...] = ()
@@ -179,6 +181,7 @@ class YarnInstance:
         reading = self._reads.read(deadline)
         age_seconds = self._clock() - asked_at
         self._start = (self._reads.place.name, facts.identity.started_on)
+        self._newest.met(self._start, reading.nodes, self._reads, deadline)
         self._nodes, self._capabilities = reading.nodes, report.capabilities(facts)
         rows = tuple(row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
         stale = self._read_applications(reading.metrics, deadline)

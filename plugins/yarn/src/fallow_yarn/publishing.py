@@ -7,14 +7,12 @@ from fallow_hookspecs import Capabilities, Offer, OfferAnswer, Refusal
 from fallow_yarn import report
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.newest import Newest, Start
 from fallow_yarn.rm.active import Manager
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, MAX_INT32, NodeUpdate
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import Node
 from fallow_yarn.rm.size import Size, size_within
-
-Start = tuple[str, int | None]
-"""Which start of which of the ResourceManagers: its id, and when it became active (milliseconds)."""
 
 
 class Publisher:
@@ -25,9 +23,10 @@ class Publisher:
     whose notice runs: a take-back that is only repeated must not start its notice anew.
     """
 
-    def __init__(self, manager: Manager, spec: YarnSpec) -> None:
+    def __init__(self, manager: Manager, spec: YarnSpec, newest: Newest) -> None:
         self._manager = manager
         self._spec = spec
+        self._newest = newest
         self._running: dict[str, Size] = {}
         self._start: Start | None = None
 
@@ -54,7 +53,7 @@ class Publisher:
                 due[update.node_id] = offer, update
         updates = [update for _, update in due.values()]
         self._nudge(updates, nodes, deadline)
-        for taken in self._manager.update(updates, deadline):
+        for taken in self._newest.send(self._manager, updates, deadline):
             offer, update = due[taken.node_id]
             self._running.pop(update.node_id, None)
             if taken.accepted and offer.take_back:
