@@ -19,18 +19,19 @@ def fakes() -> Fakes:
 
 
 @pytest.mark.parametrize(
-    ("kind", "ok", "words"),
+    ("kind", "version", "ok", "words"),
     [
-        ("capacityScheduler", True, "CapacityScheduler"),
-        ("fairScheduler", None, "not proven"),
-        ("fifoScheduler", False, "never ends"),
-        ("", None, "MyScheduler: not one we know"),
+        ("capacityScheduler", "3.5.0", True, "CapacityScheduler"),
+        ("fairScheduler", "3.5.0", True, "FairScheduler"),
+        ("fairScheduler", "3.4.3", None, "not proven for this release"),
+        ("fifoScheduler", "3.5.0", False, "never ends"),
+        ("", "3.5.0", None, "MyScheduler: not one we know"),
     ],
 )
 def test_the_kind_of_scheduler_is_judged_by_what_is_proven_of_it(
-    fakes: Fakes, kind: str, ok: bool | None, words: str
+    fakes: Fakes, kind: str, version: str, ok: bool | None, words: str
 ) -> None:
-    fakes.manager.facts_now = facts(scheduler=kind, calculator=None)
+    fakes.manager.facts_now = facts(version, scheduler=kind, calculator=None)
     fakes.manager_says = manager_page(**{"yarn.resourcemanager.scheduler.class": "org.example.MyScheduler"})
     found = fakes.findings()["scheduler"]
     assert found.ok is ok

@@ -15,6 +15,8 @@ ASYNCHRONOUS: Final = "yarn.scheduler.capacity.schedule-asynchronously.enable"
 CALCULATOR: Final = "yarn.scheduler.capacity.resource-calculator"
 LAZY: Final = "yarn.scheduler.capacity.lazy-preemption-enabled"
 SCHEDULER_CLASS: Final = "yarn.resourcemanager.scheduler.class"
+FAIR_TRIED: Final = (3, 5)
+"""The release whose FairScheduler was seen to end only what is taken back."""
 
 
 def scheduler(facts: Facts, page: Page, node_count: int) -> Iterator[Finding]:
@@ -23,7 +25,7 @@ def scheduler(facts: Facts, page: Page, node_count: int) -> Iterator[Finding]:
     if setup is None:
         yield Finding(subject="scheduler", ok=None, detail="not known before the ResourceManager is active")
         return
-    yield _kind(setup, page)
+    yield _kind(setup, page, facts.identity.release)
     yield _smallest(floor_of(facts), is_shown=setup.minimum is not None)
     if setup.scheduler != CAPACITY_SCHEDULER:
         return
@@ -34,12 +36,14 @@ def scheduler(facts: Facts, page: Page, node_count: int) -> Iterator[Finding]:
         yield _lazy(page.settings.flag(LAZY))
 
 
-def _kind(setup: Setup, page: Page) -> Finding:
+def _kind(setup: Setup, page: Page, release: tuple[int, int]) -> Finding:
     subject, use = "scheduler", f"set {SCHEDULER_CLASS} to the CapacityScheduler"
     if setup.scheduler == CAPACITY_SCHEDULER:
         return Finding(subject=subject, ok=True, detail="CapacityScheduler")
     if setup.scheduler == "fairScheduler":
-        detail = "FairScheduler: not proven that it leaves running containers alone when a node shrinks"
+        if release == FAIR_TRIED:
+            return Finding(subject=subject, ok=True, detail="FairScheduler")
+        detail = "FairScheduler: not proven for this release that it leaves containers alone when a node shrinks"
         return Finding(subject=subject, ok=None, detail=detail, advice=f"stay in the mode observe, or {use}")
     if setup.scheduler == "fifoScheduler":
         detail = "FifoScheduler: it never ends what is above a node's size, so takeBack has no effect"
