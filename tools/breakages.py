@@ -141,8 +141,8 @@ BREAKAGES = (
     Breakage(
         rule="in columns: what schedulers may promise too much falls at once",
         path=f"{LEDGER}/fleet/due.py",
-        old="    falls: Bools = shrinks & found.overcommitted\n",
-        new="    falls: Bools = shrinks & found.overcommitted & False\n",
+        old="        if wanted < newest and falls >> s & 1:\n",
+        new="        if wanted > newest and falls >> s & 1:\n",
         tests=EQUAL,
     ),
     Breakage(

@@ -6,8 +6,11 @@ from random import Random
 from types import MappingProxyType
 
 from fallow_core.ledger.entries import NodeInputs, NodeLedger
+from fallow_core.ledger.fleet.arrays import Record
+from fallow_core.ledger.fleet.block import rules_of
+from fallow_core.ledger.fleet.computed import room
 from fallow_core.ledger.fleet.fleet import Fleet
-from fallow_core.ledger.fleet.sizes import Sizes
+from fallow_core.ledger.fleet.node import compute
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, Sent
@@ -199,7 +202,6 @@ class Compared:
 
     def check_all(self, policy: PublishingPolicy, now: float) -> int:
         """Compute all nodes at a time both ways; how many rows are due."""
-        computed = [block.sizes(policy, now) for block in self.fleet.blocks]
         found = self.fleet.due(policy, policy, now, LASTS)
         rows = {row.key: row for inputs in self.inputs.values() for row in inputs.rows}
         due: list[Due] = []
@@ -208,32 +210,39 @@ class Compared:
             ledger = node_ledger(current)
             due += due_rows(ledger, inputs.rows, self.holds, policy, now, LASTS)
             if self.fleet.is_in_columns(node):
-                block, at = self.fleet.place(node)
-                self._check_node(ledger, computed[self.fleet.blocks.index(block)], at)
+                self._check_node(ledger, self.computed(node, policy, now))
         due.sort(key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
         assert self.fleet.worded(found, rows, policy, now, LASTS) == due
         return len(due)
 
+    def computed(self, node: str, policy: PublishingPolicy, now: float) -> Record:
+        """What is computed of a node in columns."""
+        block, at = self.fleet.place(node)
+        policies, accounts = block.tables
+        own, found = block.nodes[at], room(4)
+        rows = block.rows[at][: own["rows"]]
+        compute(own, block.zones[at], rows, policies[own["policy"]], accounts, rules_of(policy, now), found)
+        return found
+
     @staticmethod
-    def _check_node(ledger: NodeLedger, computed: Sizes, at: int) -> None:
+    def _check_node(ledger: NodeLedger, computed: Record) -> None:
         for r, name in enumerate(RESOURCE_NAMES):
             found = ledger.of(name)
             accounts = {account.cluster: account for account in found.accounts}
             for slot, row in enumerate(found.rows):
                 account = accounts[row.key.cluster]
-                assert (row.target, row.size) == (computed.target[slot, r, at], computed.size[slot, r, at])
-                assert account.fair == computed.fair[slot, r, at]
+                assert (row.target, row.size) == (computed["target"][r, slot], computed["size"][r, slot])
+                assert account.fair == computed["fair"][r, slot]
             drains = any(account.drains_for_others for account in found.accounts)
-            assert (found.overcommitted, drains) == (computed.overcommitted[r, at], computed.drains[r, at])
+            assert (found.overcommitted, drains) == (computed["overcommitted"][r], computed["drains"][r])
             if found.capacity is not None:
-                assert found.capacity.batch == computed.batch[r, at]
+                assert found.capacity.batch == computed["batch"][r]
 
     def check_one(self, inputs: NodeInputs) -> None:
         """Compute one node that changed both ways."""
         self._forget(inputs)
-        ledger, due = self.fleet.changed(inputs, inputs.publishing, LASTS)
-        assert ledger == node_ledger(inputs)
-        assert due == due_rows(ledger, inputs.rows, self.holds, inputs.publishing, inputs.now, LASTS)
+        due = self.fleet.changed(inputs, inputs.publishing, LASTS)
+        assert due == due_rows(node_ledger(inputs), inputs.rows, self.holds, inputs.publishing, inputs.now, LASTS)
 
     def _forget(self, inputs: NodeInputs) -> None:
         """Rows that are no longer there are not remembered; as the controller has it."""

@@ -7,6 +7,7 @@ from core.tests.fleet_values import Compared, Inputs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.timeout(300)  # it is compiled by whichever test comes first
 STEPS = (1.0, 5.0, 11.0, 61.0)
 
 

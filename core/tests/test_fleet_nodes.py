@@ -12,6 +12,7 @@ from fallow_core.model.policy import PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import Pending, Resources
 
+pytestmark = pytest.mark.timeout(300)  # it is compiled by whichever test comes first
 POLICY = PublishingPolicy(growth_hold_seconds=10.0)
 
 
@@ -42,7 +43,7 @@ def test_what_is_known_of_the_work_of_a_cluster_counts_on_all_nodes() -> None:
     inputs, compared = Inputs(2, large=True), Compared()
     for i in range(40):
         compared.write(a_node(inputs, str(i)))
-    before = [sizes.size.sum() for sizes in (block.sizes(POLICY, 100.0) for block in compared.fleet.blocks)]
+    before = [compared.computed(name, POLICY, 100.0)["size"].tolist() for name in compared.inputs]
     pending = Pending(total=Resources(0, 0))
     shape = TaskShape(mib_per_core=1024, honours_cpu=False)
     compared.fleet.work("a", Work(pending, shape))
@@ -51,7 +52,7 @@ def test_what_is_known_of_the_work_of_a_cluster_counts_on_all_nodes() -> None:
             node, pending={**node.pending, "a": pending}, shapes={**node.shapes, "a": shape}
         )
     assert compared.check_all(POLICY, 100.0)
-    assert before != [sizes.size.sum() for sizes in (block.sizes(POLICY, 100.0) for block in compared.fleet.blocks)]
+    assert before != [compared.computed(name, POLICY, 100.0)["size"].tolist() for name in compared.inputs]
 
 
 @pytest.mark.parametrize("cores", [1 << 18, 1 << 20])

@@ -39,7 +39,7 @@ PENDING = {
 }
 POLICY = PublishingPolicy()
 NOW = 100_000.0
-NOISE = np.array([[0.01], [0.002]])
+NOISE = np.array([0.01, 0.002])
 """How much CPU and memory of a node vary from reading to reading, as a share of it."""
 
 
@@ -96,7 +96,7 @@ class World:
         for i in range(nodes):
             self.fleet.write(a_node(drawn, name_of(i)))
         self._drawn = np.random.default_rng(1)
-        self._calm = [block.nodes.outside.copy() for block in self.fleet.blocks]
+        self._calm = [block.nodes["outside"].copy() for block in self.fleet.blocks]
 
     def due(self, pool: ThreadPoolExecutor) -> FleetDue:
         """What is timed."""
@@ -109,19 +109,19 @@ class World:
         for i, (block, calm) in enumerate(zip(self.fleet.blocks, self._calm, strict=True)):
             nodes, rows = block.nodes, block.rows
             if due is not None:
-                own = (due.nodes >= i * size) & (due.nodes < (i + 1) * size)
-                for column in (rows.in_force, rows.newest):
-                    column[due.slots[own], :, due.nodes[own] - i * size] = due.sizes[own]
+                own = due.rows[(due.rows["node"] >= i * size) & (due.rows["node"] < (i + 1) * size)]
+                for column in ("in_force", "newest"):
+                    rows[column][own["node"] - i * size, own["slot"]] = own["size"]
             noise = self._drawn.normal(0, 1, calm.shape) * NOISE
-            nodes.outside[...] = np.maximum(calm + (nodes.capacity * noise).astype(np.int64), 0)
-            nodes.measured_at[...] = self.now
-            rows.measured_at[...] = self.now
-            for s, cluster in enumerate(CLUSTERS):
-                for r, unit in enumerate((units(cluster).cpu_milli, units(cluster).memory_bytes)):
-                    change = self._drawn.normal(0, 0.03, size) * (self._drawn.random(size) < 0.2)
-                    tasks = (nodes.capacity[r] * change).astype(np.int64) // unit * unit
-                    np.clip(rows.allocated[s, r] + tasks, 0, rows.in_force[s, r], out=rows.allocated[s, r])
-                    np.maximum(rows.allocated[s, r], rows.in_force[s, r], out=rows.belief[s, r])
+            nodes["outside"] = np.maximum(calm + (nodes["capacity"] * noise).astype(np.int64), 0)
+            nodes["measured_at"] = self.now
+            rows["measured_at"] = self.now
+            unit = np.array([[units(cluster).cpu_milli, units(cluster).memory_bytes] for cluster in CLUSTERS])
+            shape = rows["allocated"].shape
+            change = self._drawn.normal(0, 0.03, shape) * (self._drawn.random(shape) < 0.2)
+            tasks = (nodes["capacity"][:, None] * change).astype(np.int64) // unit * unit
+            rows["allocated"] = np.clip(rows["allocated"] + tasks, 0, rows["in_force"])
+            rows["belief"] = np.maximum(rows["allocated"], rows["in_force"])
 
 
 def measured(nodes: int, rounds: int, pool: ThreadPoolExecutor) -> tuple[World, float]:
@@ -140,7 +140,7 @@ def measured(nodes: int, rounds: int, pool: ThreadPoolExecutor) -> tuple[World, 
         if i >= warm:
             took.append(time.perf_counter() - began)
             cpu.append(time.process_time() - began_cpu)
-            many.append(len(due.nodes))
+            many.append(len(due.rows))
     size = world.fleet.nbytes / (nodes * len(CLUSTERS))
     print(
         f"{nodes:>7} nodes: median {median_ms(took):.1f} ms, least {min(took) * 1000:.1f} ms"

@@ -17,7 +17,6 @@ A size falls when somebody needs what it leaves, and grows when that has held fo
   shared it is, as others have promised that since.
 """
 
-from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -29,6 +28,8 @@ from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 SLOW = 6
 """Growth that is not much has to hold so many times as long."""
+DEPTH = 8
+"""How many targets are remembered of a row and resource. Of noise as many count as a sequence has records: about 5."""
 IDLE_PERCENT = 99
 """Above the fair share growth by this share of the size is not much, either: less than to double it."""
 BEHIND_PERCENT = 60
@@ -45,35 +46,33 @@ RENEW_SHARE = 0.8
 class GrowthHold:
     """The targets of the last while, for one row and one resource.
 
-    Kept as a deque of (time, target) with growing targets: the first one of a time is the smallest since then. `since`:
-    when the size last grew, or watching began; `newest` is the size.
+    Kept as (time, target) with growing targets: the first one of a time is the smallest since then. Before there are
+    more than `DEPTH` the two that differ least become one: the smaller target, at the time of the larger one. So one
+    that has risen for long may count for a little less than it was. `since`: when the size last grew, or watching
+    began; `newest` is the size.
     """
 
     since: float
     newest: int
-    _targets: deque[tuple[float, int]] = field(default_factory=deque)
+    targets: list[tuple[float, int]] = field(default_factory=list)
 
     def push(self, now: float, newest: int, target: int, hold_seconds: float) -> None:
         """Add a target; those older than `SLOW` times `hold_seconds` are forgotten."""
         if newest > self.newest:
             self.since = now
         self.newest = newest
-        while self._targets and self._targets[-1][1] >= target:
-            self._targets.pop()
-        self._targets.append((now, target))
-        while self._targets[0][0] < now - SLOW * hold_seconds:
-            self._targets.popleft()
-
-    @property
-    def targets(self) -> tuple[tuple[float, int], ...]:
-        """The times and targets that count."""
-        return tuple(self._targets)
+        oldest = now - SLOW * hold_seconds
+        kept = [(at, smaller) for at, smaller in self.targets if smaller < target and at >= oldest]
+        if len(kept) == DEPTH:
+            _, i = min((kept[i + 1][1] - kept[i][1], i) for i in range(DEPTH - 1))
+            kept[i : i + 2] = [(kept[i + 1][0], kept[i][1])]
+        self.targets = [*kept, (now, target)]
 
     def least(self, now: float, seconds: float) -> int:
         """The smallest target of the last seconds; the newest size if that stood for less long."""
         if now - self.since < seconds:
             return self.newest
-        return next(target for at, target in self._targets if at >= now - seconds)
+        return next(target for at, target in self.targets if at >= now - seconds)
 
 
 Holds = dict[tuple[RowKey, ResourceName], GrowthHold]

@@ -1,56 +1,38 @@
-"""The types of the arrays, and how whole numbers stay exact in them.
+"""The types of the arrays, the bounds within which 64-bit integers do not overflow, and how functions are compiled."""
 
-Amounts are whole numbers in 64-bit floats: those below 2⁵³ are exact, and so are their sums, products and quotients
-rounded down as long as they stay below. A processor divides, compares and bounds eight of them at once; of integers it
-divides one.
-"""
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
-from typing import Any, TypeAlias
-
+import numba
 import numpy as np
 import numpy.typing as npt
 
-AnyArray: TypeAlias = npt.NDArray[Any]
-Ints: TypeAlias = npt.NDArray[Any]
-"""Places in other arrays, and whole numbers that are handed out."""
-Floats: TypeAlias = npt.NDArray[np.float64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
+P = ParamSpec("P")
+T = TypeVar("T")
 
-NONE = float(1 << 60)
+Ints: TypeAlias = npt.NDArray[np.int64]
+Floats: TypeAlias = npt.NDArray[np.float64]
+Records: TypeAlias = npt.NDArray[Any]
+Record: TypeAlias = Any
+"""One of `Records`, which compiled functions read and write by attributes."""
+
+NONE = 1 << 60
 """No bound."""
-LARGEST = 1 << 42
-"""The largest amount of a node that these functions take: 4 TiB. Others are computed one by one."""
+LARGEST = 1 << 44
+"""Amounts of a node are below this: 16 TiB. Nodes with larger ones are computed one by one."""
 LARGEST_CPU = 1 << 28
-"""The same in milli-cores; so sizes fit 32 bits."""
+"""The same in milli-cores."""
 LARGEST_PENDING = 1 << 56
-HEAVIEST = 1 << 8
-"""The largest weight of an account; so amounts × the sum of four weights are exact."""
-MOST_PERCENT = 1 << 8
+"""What waits in a cluster is cut to this: more than any cluster has."""
+HEAVIEST = 1 << 10
+"""The largest weight of an account; so amounts × the sum of some weights fit 64 bits."""
+MOST_PERCENT = 1 << 10
 """The largest overcommit ratio."""
 
 
-def in_units(amounts: Floats, units: Floats) -> Floats:
-    """Amounts rounded down to whole units.
+def compiled(function: Callable[P, T]) -> Callable[P, T]:
+    """The function as machine code, which other threads run beside: arguments are numbers, arrays and tuples of them.
 
-    Exact: a quotient lies at least 1 / unit away from the next whole number, which is more than it is rounded by.
+    It is compiled at the first call and not kept on disk, as Numba does not see there that what it calls has changed.
     """
-    found = amounts / units
-    np.floor(found, out=found)
-    found *= units
-    return found
-
-
-def up_to_units(amounts: Floats, units: Floats) -> Floats:
-    """Amounts rounded up to whole units."""
-    found = amounts / units
-    np.ceil(found, out=found)
-    found *= units
-    return found
-
-
-def percent_of(amounts: Floats, percent: Floats | int) -> Floats:
-    """A share of amounts in percent, rounded down."""
-    found: Floats = amounts * percent
-    found /= 100
-    np.floor(found, out=found)
-    return found
+    return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]

@@ -1,94 +1,121 @@
-"""Some thousand nodes: few enough that the arrays of a step stay in cache, many enough that Python costs little."""
-
-from collections.abc import Mapping
+"""Some thousand nodes in columns, and what is remembered of them."""
 
 import numpy as np
 
-from fallow_core.ledger.entries import NodeInputs, NodeLedger
-from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns, bytes_of
-from fallow_core.ledger.fleet.due import Selected, selected
-from fallow_core.ledger.fleet.holds import Holds
-from fallow_core.ledger.fleet.sizes import GUESSES, Sizes, sizes
-from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms
+from fallow_core.ledger.entries import NodeInputs
+from fallow_core.ledger.fleet.arrays import Records
+from fallow_core.ledger.fleet.columns import ROW, ZONE, empty
+from fallow_core.ledger.fleet.computed import Rules, room
+from fallow_core.ledger.fleet.due import DUE, Limits, select
+from fallow_core.ledger.fleet.holds import HOLD, adopt, plain
+from fallow_core.ledger.fleet.terms import Accounts, Policies
 from fallow_core.ledger.fleet.ticks import Ticks
-from fallow_core.ledger.fleet.writing import write_node, write_rows
-from fallow_core.ledger.publishing import SLOW
-from fallow_core.ledger.publishing import Holds as PlainHolds
+from fallow_core.ledger.fleet.writing import write_node, write_rows, zones_of
+from fallow_core.ledger.publishing import Holds
 from fallow_core.ledger.rows import RowKey
-from fallow_core.model.policy import PublishingPolicy
+from fallow_core.model.policy import PublishingPolicy, Sharing
 from fallow_hookspecs import RESOURCE_NAMES
 
 
 class Block:
     """Nodes by number. `keys`: the keys of the rows of each, in the order of their slots."""
 
-    def __init__(
-        self, slots: int, nodes: int, node_terms: NodeTerms, account_terms: AccountTerms, ticks: Ticks
-    ) -> None:
-        self.nodes = NodeColumns.empty(nodes)
-        self.rows = RowColumns.empty(slots, nodes)
+    def __init__(self, slots: int, nodes: int, policies: Policies, accounts: Accounts, ticks: Ticks) -> None:
+        self.nodes = empty(nodes)
+        self.zones: Records = np.zeros((nodes, 0), ZONE)
+        self.rows: Records = np.zeros((nodes, slots), ROW)
         self.keys: list[tuple[RowKey, ...]] = [()] * nodes
-        self.holds = Holds(slots, nodes, ticks)
-        self._guesses = np.zeros((GUESSES, RESOURCES, nodes), np.float32)
-        self._node_terms, self._account_terms = node_terms, account_terms
+        self._holds: Records = np.zeros((nodes, slots), HOLD)
+        self._holds["since"] = np.nan
+        self._computed = room(slots)
+        self._policies, self._accounts, self._ticks = policies, accounts, ticks
 
     @property
     def nbytes(self) -> int:
         """How much memory the arrays take."""
-        return bytes_of(self.nodes) + bytes_of(self.rows) + self.holds.nbytes + self._guesses.nbytes
+        return self.nodes.nbytes + self.zones.nbytes + self.rows.nbytes + self._holds.nbytes
 
-    def write(self, at: int, inputs: NodeInputs, hold_seconds: float) -> None:
+    @property
+    def tables(self) -> tuple[Records, Records]:
+        """The policies and accounts that numbers stand for."""
+        return self._policies.table, self._accounts.table
+
+    def write(self, at: int, inputs: NodeInputs) -> None:
         """Take in all that is known of a node."""
         keys = tuple(sorted(row.key for row in inputs.rows))
         if keys != self.keys[at]:
-            self._move(at, keys, hold_seconds)
-        write_node(self.nodes, self._node_terms, at, inputs)
-        write_rows(self.rows, self._account_terms, at, inputs)
+            self._move(at, keys)
+        more = zones_of(inputs) - self.zones.shape[1]
+        if more > 0:
+            self.zones = np.concatenate([self.zones, np.zeros((len(self.nodes), more), ZONE)], 1)
+        write_node(self.nodes[at], self.zones[at], self._policies, inputs)
+        write_rows(self.rows[at], self._accounts, inputs)
 
     def clear(self, at: int) -> None:
         """Take a node out."""
-        self._move(at, (), 0)
-        for slot in range(len(self.rows.terms)):
-            self.rows.clear(slot, at)
+        self._move(at, ())
+        self.nodes[at]["rows"] = 0
 
-    def sizes(self, publishing: PublishingPolicy, now: float) -> Sizes:
-        """Compute the ledgers of all nodes."""
-        terms = self._node_terms, self._account_terms.table
-        return sizes(self.nodes, self.rows, *terms, self._guesses, publishing, now)
+    def due(
+        self, publishing: PublishingPolicy, limits: PublishingPolicy, now: float, only: int | None = None
+    ) -> Records:
+        """Compute the ledgers of all nodes, or of only one, and select the rows that are due; remembers growth."""
+        own = slice(None) if only is None else slice(only, only + 1)
+        due = np.empty(self.rows[own].size, DUE)
+        count = select(
+            self.nodes[own],
+            self.zones[own],
+            self.rows[own],
+            self._holds[own],
+            *self.tables,
+            rules_of(publishing, now),
+            Limits(
+                now=now,
+                tick=self._ticks.number(now),
+                times=self._ticks.times,
+                band_percent=limits.band_percent,
+                growth_hold_seconds=float(limits.growth_hold_seconds),
+                in_flight_seconds=float(limits.in_flight_seconds),
+            ),
+            self._computed,
+            due,
+        )
+        found = due[:count].copy()
+        found["node"] += only or 0
+        return found
 
-    def selected(
-        self, found: Sizes, policy: PublishingPolicy, now: float, offer_lasts_seconds: Mapping[str, int | None]
-    ) -> Selected:
-        """Which rows are due; remembers growth."""
-        return selected(self.rows, found, self.holds, self._account_terms.table, policy, now, offer_lasts_seconds)
-
-    def plain_holds(self, at: int, hold_seconds: float) -> PlainHolds:
+    def holds(self, at: int) -> Holds:
         """What is remembered of the growth of a node's rows, as `due_rows` has it."""
-        found: PlainHolds = {}
-        for slot, key in enumerate(self.keys[at]):
+        found: Holds = {}
+        for record, key in zip(self._holds[at], self.keys[at], strict=False):
             for r, name in enumerate(RESOURCE_NAMES):
-                hold = self.holds.plain(slot, r, at, hold_seconds)
+                hold = plain(record, r, self._ticks)
                 if hold is not None:
                     found[key, name] = hold
         return found
 
-    def take_in(self, at: int, ledger: NodeLedger, hold_seconds: float, now: float) -> None:
-        """Remember of the growth of a node what was computed of it alone."""
-        for r, name in enumerate(RESOURCE_NAMES):
-            for slot, entry in enumerate(ledger.of(name).rows):
-                self.holds.push_one(slot, r, at, entry.newest, entry.wanted, now, now - SLOW * hold_seconds)
+    def adopt(self, at: int, holds: Holds) -> None:
+        """Remember this of the growth of a node's rows, and nothing else."""
+        self._holds[at]["since"] = np.nan
+        self._holds[at]["count"] = 0
+        for record, key in zip(self._holds[at], self.keys[at], strict=False):
+            for r, name in enumerate(RESOURCE_NAMES):
+                if (key, name) in holds:
+                    adopt(record, r, holds[key, name], self._ticks)
 
-    def _move(self, at: int, keys: tuple[RowKey, ...], hold_seconds: float) -> None:
+    def _move(self, at: int, keys: tuple[RowKey, ...]) -> None:
         """Rows came or went: what is remembered goes with its row."""
-        before = self.plain_holds(at, hold_seconds)
+        before = self.holds(at)
         self.keys[at] = keys
         self.adopt(at, before)
 
-    def adopt(self, at: int, holds: PlainHolds) -> None:
-        """Remember of a node's rows what was remembered elsewhere."""
-        for slot in range(len(self.rows.terms)):
-            self.holds.forget(slot, at)
-        for slot, key in enumerate(self.keys[at]):
-            for r, name in enumerate(RESOURCE_NAMES):
-                if (key, name) in holds:
-                    self.holds.adopt(slot, r, at, holds[key, name])
+
+def rules_of(policy: PublishingPolicy, now: float) -> Rules:
+    """What of a policy decides about sizes."""
+    return Rules(
+        now=now,
+        shared=policy.sharing is Sharing.SHARED,
+        drain_step_percent=policy.drain_step_percent,
+        degrade_after_seconds=float(policy.degrade_after_seconds),
+        withdraw_after_seconds=float(policy.withdraw_after_seconds),
+    )

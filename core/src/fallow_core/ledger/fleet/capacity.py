@@ -1,32 +1,37 @@
-"""`ledger.capacity` for many nodes at once: what each can lend of each resource."""
+"""`ledger.capacity`: what a node can lend of a resource."""
 
-import numpy as np
+import math
 
-from fallow_core.ledger.fleet.arrays import Floats, percent_of
-from fallow_core.ledger.fleet.columns import NodeColumns
-
-
-def batch_capacities(nodes: NodeColumns, table: dict[str, Floats]) -> Floats:
-    """By resource and node; 0 where it was never measured. `table` is that of `NodeTerms`."""
-    several = len(table["reserved"][0]) > 1
-    policy = {name: column.take(nodes.terms, 1) if several else column for name, column in table.items()}
-    reserved = np.maximum(nodes.kept, policy["reserved"])
-    np.maximum(reserved, np.ceil(nodes.capacity * policy["reserved_percent"] / 100), out=reserved)
-    np.maximum(reserved, policy["reserved_per_daemon"] * nodes.daemons, out=reserved)
-    np.maximum(reserved, 0, out=reserved)
-    real = _lends(nodes.capacity, nodes.outside, reserved, nodes.online, policy)
-    if len(nodes.zone_capacity):
-        of_node = nodes.zone_capacity / np.maximum(nodes.zone_capacity.sum(0), 1)
-        of_zones = _lends(
-            nodes.zone_capacity, nodes.zone_outside, np.ceil(reserved * of_node), nodes.zone_online, policy
-        ).sum(0)
-        real = np.where(nodes.zones > 0, np.minimum(real, of_zones), real)
-    return percent_of(real, policy["overcommit_percent"])
+from fallow_core.ledger.fleet.arrays import Record, Records, compiled
 
 
-def _lends(capacity: Floats, outside: Floats, reserved: Floats, online: Floats, policy: dict[str, Floats]) -> Floats:
-    """The formula, for nodes or zones of them."""
-    margin = np.ceil(capacity * (100 - policy["watermark_percent"]) / 100)
-    free = capacity - margin - np.maximum(outside, reserved) - online
-    found: Floats = np.maximum(np.minimum(free, percent_of(capacity, policy["cap_percent"])), 0)
-    return found
+@compiled
+def batch_capacity(node: Record, zones: Records, policy: Record, r: int) -> int:
+    """Batch capacity of a node that was measured."""
+    capacity = node.capacity[r]
+    reserved = max(
+        node.kept[r],
+        policy.reserved[r],
+        -(-capacity * policy.reserved_percent[r] // 100),
+        policy.reserved_per_daemon[r] * node.daemons,
+        0,
+    )
+    real = _lends(capacity, node.outside[r], reserved, node.online[r], policy, r)
+    if node.zones[r] > 0:
+        total = of_zones = 0
+        for z in range(node.zones[r]):
+            total += zones[z].capacity[r]
+        for z in range(node.zones[r]):
+            zone = zones[z]
+            own = math.ceil(reserved * (zone.capacity[r] / max(total, 1)))
+            of_zones += _lends(zone.capacity[r], zone.outside[r], own, zone.online[r], policy, r)
+        real = min(real, of_zones)
+    return int(real * policy.overcommit_percent[r] // 100)
+
+
+@compiled
+def _lends(capacity: int, outside: int, reserved: int, online: int, policy: Record, r: int) -> int:
+    """The formula, for a node or a zone of it."""
+    margin = -(-capacity * (100 - policy.watermark_percent[r]) // 100)
+    free = capacity - margin - max(outside, reserved) - online
+    return int(max(0, min(free, capacity * policy.cap_percent[r] // 100)))

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fallow_core.ledger.entries import NodeInputs, NodeLedger
-from fallow_core.ledger.fleet.arrays import AnyArray, Ints
+from fallow_core.ledger.entries import NodeInputs
+from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.block import Block
-from fallow_core.ledger.fleet.due import URGENT, WHY, Selected
-from fallow_core.ledger.fleet.terms import AccountTerms, NodeTerms, Work
+from fallow_core.ledger.fleet.due import DUE, URGENT, WHY
+from fallow_core.ledger.fleet.terms import Accounts, Policies, Work
 from fallow_core.ledger.fleet.ticks import Ticks
 from fallow_core.ledger.fleet.writing import fits
 from fallow_core.ledger.node_ledger import node_ledger
@@ -17,20 +17,17 @@ from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_row
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy
 
-Run = Callable[[Callable[[Block], Selected], Iterable[Block]], Iterable[Selected]]
+Run = Callable[[Callable[[Block], Records], Iterable[Block]], Iterable[Records]]
 """Calls a function for each block: `map`, or one that does so side by side."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetDue:
-    """The rows that are due: those in columns as numbers of nodes and slots, with sizes and reasons by row and
-    resource, the largest size first; and those of the nodes that are computed one by one.
+    """The rows that are due: those in columns as records (`DUE`) with the numbers that nodes have in the fleet, the
+    largest size first; and those of the nodes that are computed one by one.
     """
 
-    nodes: Ints
-    slots: Ints
-    sizes: Ints
-    why: AnyArray
+    rows: Records
     others: list[Due]
 
 
@@ -43,7 +40,7 @@ class Fleet:
     def __init__(self, slots: int = 4, block_nodes: int = 5000) -> None:
         self.blocks: list[Block] = []
         self._slots, self.block_nodes = slots, block_nodes
-        self._node_terms, self._account_terms, self._ticks = NodeTerms(), AccountTerms(), Ticks()
+        self._policies, self._accounts, self._ticks = Policies(), Accounts(), Ticks()
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
         self._others: dict[str, NodeInputs] = {}
@@ -51,16 +48,15 @@ class Fleet:
 
     def write(self, inputs: NodeInputs) -> None:
         """Take in all that is known of a node; it may be a new one."""
-        hold_seconds = inputs.publishing.growth_hold_seconds
         if fits(inputs, self._slots):
             block, at = self._place(inputs.node)
-            block.write(at, inputs, hold_seconds)
+            block.write(at, inputs)
             if self._others.pop(inputs.node, None) is not None:
                 block.adopt(at, self._taken(inputs.node))
             return
         if inputs.node in self._numbers:
             block, at = self._place(inputs.node)
-            self._others_holds |= block.plain_holds(at, hold_seconds)
+            self._others_holds |= block.holds(at)
             self._leave(inputs.node)
         known = {row.key for row in inputs.rows}
         gone = [key for key in self._others_holds if key[0].node == inputs.node and key[0] not in known]
@@ -77,7 +73,7 @@ class Fleet:
 
     def work(self, cluster: str, work: Work) -> None:
         """What is known of a cluster's work from now on, on all nodes."""
-        self._account_terms.work(cluster, work)
+        self._accounts.work(cluster, work)
         for node, inputs in self._others.items():
             pending, shapes = {**inputs.pending, cluster: work.pending}, {**inputs.shapes, cluster: work.shape}
             self._others[node] = replace(inputs, pending=pending, shapes=shapes)
@@ -91,10 +87,9 @@ class Fleet:
         run: Run = map,
     ) -> FleetDue:
         """Compute all nodes, and select the rows that are due by `limits`; the same as `due_rows`, node by node."""
-        self._ticks.number(now, now - SLOW * limits.growth_hold_seconds)
-        of_blocks = run(
-            lambda block: block.selected(block.sizes(publishing, now), limits, now, offer_lasts_seconds), self.blocks
-        )
+        self._ticks.forget(now - SLOW * limits.growth_hold_seconds)
+        self._accounts.lasts(offer_lasts_seconds)
+        of_blocks = run(lambda block: block.due(publishing, limits, now), self.blocks)
         others = []
         for inputs in self._others.values():
             ledger = node_ledger(replace(inputs, publishing=publishing, now=now))
@@ -103,17 +98,18 @@ class Fleet:
 
     def changed(
         self, inputs: NodeInputs, limits: PublishingPolicy, offer_lasts_seconds: Mapping[str, int | None]
-    ) -> tuple[NodeLedger, list[Due]]:
-        """Take in one node and compute it alone: its ledger, and what is due."""
+    ) -> list[Due]:
+        """Take in one node and compute it alone: what is due there."""
         self.write(inputs)
-        ledger = node_ledger(inputs)
         if inputs.node in self._others:
-            return ledger, due_rows(ledger, inputs.rows, self._others_holds, limits, inputs.now, offer_lasts_seconds)
+            ledger = node_ledger(inputs)
+            return due_rows(ledger, inputs.rows, self._others_holds, limits, inputs.now, offer_lasts_seconds)
+        self._accounts.lasts(offer_lasts_seconds)
         block, at = self._place(inputs.node)
-        holds = block.plain_holds(at, limits.growth_hold_seconds)
-        due = due_rows(ledger, inputs.rows, holds, limits, inputs.now, offer_lasts_seconds)
-        block.take_in(at, ledger, limits.growth_hold_seconds, inputs.now)
-        return ledger, due
+        due = block.due(inputs.publishing, limits, inputs.now, only=at)
+        due["node"] = self._numbers[inputs.node]
+        rows = {row.key: row for row in inputs.rows}
+        return self.worded(FleetDue(due, []), rows, limits, inputs.now, offer_lasts_seconds)
 
     def worded(
         self,
@@ -125,7 +121,9 @@ class Fleet:
     ) -> list[Due]:
         """What is due in the form that is sent, the largest size first."""
         found = list(due.others)
-        for key, sizes, why in zip(self._keys(due), due.sizes.tolist(), due.why.tolist(), strict=True):
+        for key, sizes, why in zip(
+            self._keys(due.rows), due.rows["size"].tolist(), due.rows["why"].tolist(), strict=True
+        ):
             decisions = [
                 DueResource(wanted=size, why=WHY[number], urgent=number == URGENT)
                 for size, number in zip(sizes, why, strict=True)
@@ -147,19 +145,15 @@ class Fleet:
         """How much memory the arrays take."""
         return sum(block.nbytes for block in self.blocks)
 
-    def _joined(self, of_blocks: list[Selected], others: list[Due]) -> FleetDue:
-        firsts = [self.block_nodes * i for i in range(len(of_blocks))]
-        nodes = np.concatenate(
-            [np.zeros(0, np.int64), *(s.nodes + first for s, first in zip(of_blocks, firsts, strict=True))]
-        )
-        slots = np.concatenate([np.zeros(0, np.int64), *(s.slots for s in of_blocks)])
-        sizes = np.concatenate([np.zeros((0, 2)), *(s.sizes for s in of_blocks)]).astype(np.int64)
-        why = np.concatenate([np.zeros((0, 2), np.int8), *(s.why for s in of_blocks)])
-        order = np.lexsort((slots, nodes, -sizes[:, 0], -sizes[:, 1]))
-        return FleetDue(nodes[order], slots[order], sizes[order], why[order], others)
+    def _joined(self, of_blocks: list[Records], others: list[Due]) -> FleetDue:
+        for i, rows in enumerate(of_blocks):
+            rows["node"] += i * self.block_nodes
+        found = np.concatenate([np.empty(0, DUE), *of_blocks])
+        order = np.lexsort((found["slot"], found["node"], -found["size"][:, 0], -found["size"][:, 1]))
+        return FleetDue(found[order], others)
 
-    def _keys(self, due: FleetDue) -> Iterator[RowKey]:
-        for node, slot in zip(due.nodes.tolist(), due.slots.tolist(), strict=True):
+    def _keys(self, due: Records) -> Iterator[RowKey]:
+        for node, slot in zip(due["node"].tolist(), due["slot"].tolist(), strict=True):
             block, at = divmod(node, self.block_nodes)
             yield self.blocks[block].keys[at][slot]
 
@@ -169,9 +163,7 @@ class Fleet:
             if not self._free:
                 first = len(self.blocks) * self.block_nodes
                 self._free = list(range(first + self.block_nodes - 1, first - 1, -1))
-                self.blocks.append(
-                    Block(self._slots, self.block_nodes, self._node_terms, self._account_terms, self._ticks)
-                )
+                self.blocks.append(Block(self._slots, self.block_nodes, self._policies, self._accounts, self._ticks))
             self._numbers[node] = self._free.pop()
         block, at = divmod(self._numbers[node], self.block_nodes)
         return self.blocks[block], at

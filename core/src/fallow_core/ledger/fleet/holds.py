@@ -2,102 +2,87 @@
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import Bools, Floats, Ints
+from fallow_core.ledger.fleet.arrays import Floats, Record, compiled
 from fallow_core.ledger.fleet.columns import RESOURCES
-from fallow_core.ledger.fleet.history import History
 from fallow_core.ledger.fleet.ticks import Ticks
-from fallow_core.ledger.publishing import SLOW, GrowthHold
-from fallow_core.model.policy import PublishingPolicy
+from fallow_core.ledger.publishing import DEPTH, GrowthHold
+
+HOLD = np.dtype(
+    [
+        ("since", np.float64, RESOURCES),
+        ("newest", np.int64, RESOURCES),
+        ("targets", np.int64, (RESOURCES, DEPTH)),
+        ("ticks", np.uint16, (RESOURCES, DEPTH)),
+        ("count", np.int8, RESOURCES),
+    ]
+)
+"""The holds of a row, by resource. `since` is NaN where nothing was watched yet. `ticks`: the numbers of the times of
+the first `count` targets.
+"""
 
 
-class Holds:
-    """By slot, resource and node. `since` is NaN where nothing was watched yet."""
+def plain(record: Record, r: int, ticks: Ticks) -> GrowthHold | None:
+    """The form for one row; `None` where nothing was watched yet."""
+    if np.isnan(record["since"][r]):
+        return None
+    count = record["count"][r]
+    times, targets = ticks.times[record["ticks"][r][:count]].tolist(), record["targets"][r][:count].tolist()
+    return GrowthHold(float(record["since"][r]), int(record["newest"][r]), list(zip(times, targets, strict=True)))
 
-    def __init__(self, slots: int, nodes: int, ticks: Ticks) -> None:
-        self._shape = (slots, RESOURCES, nodes)
-        self._since: Floats = np.full(self._shape, np.nan)
-        self._newest: Floats = np.zeros(self._shape)
-        self._ticks = ticks
-        self._histories = [History(slots * nodes, ticks, dtype) for dtype in (np.int32, np.float64)]
-        self._horizon = -np.inf
 
-    @property
-    def nbytes(self) -> int:
-        """How much memory it takes."""
-        return self._since.nbytes + self._newest.nbytes + sum(history.nbytes for history in self._histories)
+def adopt(record: Record, r: int, hold: GrowthHold, ticks: Ticks) -> None:
+    """Take over the form for one row."""
+    record["since"][r], record["newest"][r] = hold.since, hold.newest
+    record["count"][r] = len(hold.targets)
+    for i, (time, target) in enumerate(hold.targets):
+        record["ticks"][r, i], record["targets"][r, i] = ticks.number(time), target
 
-    def push(self, newest: Floats, wanted: Floats, policy: PublishingPolicy, now: float) -> None:
-        """Bring all up to date with the newest sizes and the targets."""
-        np.copyto(self._since, now, where=np.isnan(self._since) | (newest > self._newest))
-        self._newest[...] = newest
-        self._horizon = max(self._horizon, now - SLOW * policy.growth_hold_seconds)
-        for r, history in enumerate(self._histories):
-            history.push(wanted[:, r].reshape(-1), now, self._horizon)
 
-    def held(self, asked: Bools, unit: Floats, behind: Bools, policy: PublishingPolicy, now: float) -> Floats:
-        """The sizes that rows may grow to, as far as time is concerned: the newest ones where it is not asked.
+@compiled
+def push(hold: Record, r: int, newest: int, target: int, now: float, tick: int, times: Floats, oldest: float) -> None:
+    """`GrowthHold.push`. `tick` is the number of `now`; targets from before `oldest` are forgotten."""
+    if np.isnan(hold.since[r]) or newest > hold.newest[r]:
+        hold.since[r] = now
+    hold.newest[r] = newest
+    count, gone = hold.count[r], 0
+    while count and hold.targets[r, count - 1] >= target:
+        count -= 1
+    while gone < count and times[hold.ticks[r, gone]] < oldest:
+        gone += 1
+    if gone:
+        count = _remove(hold, r, 0, gone, count)
+    if count == DEPTH:
+        least = _closest(hold, r)
+        hold.targets[r, least + 1] = hold.targets[r, least]
+        count = _remove(hold, r, least, 1, count)
+    hold.ticks[r, count], hold.targets[r, count] = tick, target
+    hold.count[r] = count + 1
 
-        `behind`: which are far below their fair share; those do not have to hold for longer.
-        """
-        found = self._newest.copy()
-        at = np.flatnonzero(asked)
-        newest, since = found.reshape(-1).take(at), self._since.reshape(-1).take(at)
-        hold = policy.growth_hold_seconds
-        least = self._least(at, newest, since, now, hold)
-        little = np.abs(least - newest) * 100 <= newest * 2 * policy.band_percent
-        little |= least - newest <= unit.reshape(-1).take(at)
-        little &= ~behind.reshape(-1).take(at)
-        slow = np.flatnonzero(little)
-        least[slow] = self._least(at.take(slow), newest.take(slow), since.take(slow), now, SLOW * hold)
-        found.reshape(-1)[at] = np.maximum(newest, least)
-        return found
 
-    def _least(self, at: Ints, newest: Floats, since: Floats, now: float, seconds: float) -> Floats:
-        """The smallest target of the last seconds; the newest size where that stood for less long."""
-        watched = np.flatnonzero(now - since >= seconds)
-        found = newest.copy()
-        slots, within = np.divmod(at.take(watched), RESOURCES * self._shape[2])
-        of, nodes = np.divmod(within, self._shape[2])
-        columns = slots * self._shape[2] + nodes
-        for r, history in enumerate(self._histories):
-            some = np.flatnonzero(of == r)
-            found[watched.take(some)] = history.least(columns.take(some), now - seconds)
-        return found
+@compiled
+def _remove(hold: Record, r: int, first: int, gone: int, count: int) -> int:
+    """Remove some entries; how many are left."""
+    for i in range(first, count - gone):
+        hold.ticks[r, i], hold.targets[r, i] = hold.ticks[r, i + gone], hold.targets[r, i + gone]
+    return count - gone
 
-    def plain(self, slot: int, resource: int, node: int, hold_seconds: float) -> GrowthHold | None:
-        """The same in the form for one row; `None` where nothing was watched yet."""
-        since = float(self._since[slot, resource, node])
-        if np.isnan(since):
-            return None
-        hold = GrowthHold(since=since, newest=int(self._newest[slot, resource, node]))
-        for tick, target in self._histories[resource].entries(self._column(slot, node)):
-            hold.push(self._ticks.time(tick), hold.newest, target, hold_seconds)
-        return hold
 
-    def push_one(self, slot: int, resource: int, node: int, newest: int, wanted: int, now: float, since: float) -> None:
-        """Bring one row and resource up to date; targets from before `since` are forgotten."""
-        at, column, history = (slot, resource, node), self._column(slot, node), self._histories[resource]
-        if np.isnan(self._since[at]) or newest > self._newest[at]:
-            self._since[at] = now
-        self._newest[at] = newest
-        kept = [
-            (tick, target)
-            for tick, target in history.entries(column)
-            if target < wanted and self._ticks.time(tick) >= since
-        ]
-        history.replace(column, [*kept, (self._ticks.number(now, self._horizon), wanted)])
+@compiled
+def _closest(hold: Record, r: int) -> int:
+    """The first of the two targets that differ least."""
+    least = 0
+    for i in range(1, DEPTH - 1):
+        if hold.targets[r, i + 1] - hold.targets[r, i] < hold.targets[r, least + 1] - hold.targets[r, least]:
+            least = i
+    return least
 
-    def adopt(self, slot: int, resource: int, node: int, hold: GrowthHold) -> None:
-        """Take over the form for one row."""
-        self._since[slot, resource, node], self._newest[slot, resource, node] = hold.since, hold.newest
-        entries = [(self._ticks.number(time, self._horizon), target) for time, target in hold.targets]
-        self._histories[resource].replace(self._column(slot, node), entries)
 
-    def forget(self, slot: int, node: int) -> None:
-        """Nothing was watched of a slot."""
-        self._since[slot, :, node] = np.nan
-        for history in self._histories:
-            history.replace(self._column(slot, node), [])
-
-    def _column(self, slot: int, node: int) -> int:
-        return slot * self._shape[2] + node
+@compiled
+def least_since(hold: Record, r: int, now: float, seconds: float, times: Floats) -> int:
+    """`GrowthHold.least`."""
+    if now - hold.since[r] < seconds:
+        return int(hold.newest[r])
+    first = 0
+    while times[hold.ticks[r, first]] < now - seconds:
+        first += 1
+    return int(hold.targets[r, first])

@@ -1,63 +1,106 @@
-"""`ledger.sharing` for many nodes at once: what each account gets."""
+"""`ledger.sharing`: what each account of a node gets of a resource, and what of that its row may be sized to."""
 
-import numpy as np
-
-from fallow_core.ledger.fleet.arrays import NONE, AnyArray, Bools, Floats, in_units
-from fallow_core.ledger.fleet.level import levels, picked, whole_units
-from fallow_core.ledger.fleet.together import Claims
+from fallow_core.ledger.fleet.amounts import in_units, up_to_units
+from fallow_core.ledger.fleet.arrays import Record, Records, compiled
+from fallow_core.ledger.fleet.level import level, whole_units
 
 
-def targets(
-    claims: Claims, demand: Floats, fair: Floats, drain_step: Floats, guess: AnyArray, *, shared: bool
-) -> tuple[Floats, Bools]:
-    """The targets by slot, resource and node, and on which resources and nodes accounts drain for one that waits."""
-    free = claims.batch - claims.allocated.sum(0)
-    if shared:
-        found, draining = _promised_to_all(claims, free), np.zeros(free.shape, np.bool_)
-    else:
-        found, draining = _exclusive(claims, demand, fair, free >= 0, drain_step, guess)
-    over = np.flatnonzero(free < 0)
-    if over.size:
-        found.reshape(len(found), -1)[:, over] = _fallen(claims, fair, over)
-    return found, draining
+@compiled
+def shares(rows: Records, r: int, found: Record) -> None:
+    """The targets of the accounts, and whether some drain for another one."""
+    batch = found.batch[r]
+    found.drains[r] = 0
+    if _free(rows, r, found) < 0:
+        _fall(rows, r, found)
+        return
+    all_wanted = 0
+    for s in range(len(rows)):
+        found.lower[r, s] = max(rows[s].allocated[r], rows[s].floor[r])
+        found.upper[r, s] = min(found.demand[r, s], found.limit[r, s])
+        all_wanted += max(found.lower[r, s], min(found.upper[r, s], batch + 1))
+    if all_wanted <= batch:
+        for s in range(len(rows)):
+            found.lower[r, s] = max(found.lower[r, s], found.upper[r, s])
+            found.upper[r, s] = found.limit[r, s]
+    _level(rows, r, found)
+    waits = False
+    for s in range(len(rows)):
+        waits |= found.fair[r, s] - found.target[r, s] >= found.unit[r, s]
+    if waits:
+        for s in range(len(rows)):
+            allocated, fair, unit = rows[s].allocated[r], found.fair[r, s], found.unit[r, s]
+            if allocated > fair:
+                step = max(found.drain_step[r], unit)
+                found.target[r, s] = in_units(max(fair, allocated - step), unit)
+                found.drains[r] = 1
 
 
-def _fallen(claims: Claims, fair: Floats, over: AnyArray) -> Floats:
+@compiled
+def promised_to_all(rows: Records, r: int, found: Record) -> None:
+    """The targets where all that is free is promised to each account. Nobody drains."""
+    free = _free(rows, r, found)
+    found.drains[r] = 0
+    if free < 0:
+        _fall(rows, r, found)
+        return
+    for s in range(len(rows)):
+        allocated, unit = rows[s].allocated[r], found.unit[r, s]
+        found.target[r, s] = max(allocated, in_units(min(allocated + free, found.limit[r, s]), unit))
+
+
+@compiled
+def _free(rows: Records, r: int, found: Record) -> int:
+    """What of batch is not allocated."""
+    free = found.batch[r]
+    for s in range(len(rows)):
+        free -= rows[s].allocated[r]
+    return int(free)
+
+
+@compiled
+def _fall(rows: Records, r: int, found: Record) -> None:
     """In an overdraft accounts above fair fall, and nobody adds."""
-    batch = claims.batch.reshape(-1).take(over)
-    weight, allocated, least, unit = (
-        picked(a, fair, over) for a in (claims.weight, claims.allocated, fair, claims.unit)
-    )
-    wanted = levels(batch, weight, np.minimum(allocated, least), allocated, np.zeros(over.size))
-    return whole_units(batch, wanted, unit)
+    for s in range(len(rows)):
+        found.lower[r, s] = min(rows[s].allocated[r], found.fair[r, s])
+        found.upper[r, s] = rows[s].allocated[r]
+    _level(rows, r, found)
 
 
-def _promised_to_all(claims: Claims, free: Floats) -> Floats:
-    """All that is free is promised to each account."""
-    most = in_units(np.maximum(np.minimum(claims.allocated + free, claims.limit), 0), claims.unit)
-    found: Floats = np.maximum(claims.allocated, most)
-    return found
+@compiled
+def _level(rows: Records, r: int, found: Record) -> None:
+    """Targets in whole units, within bounds."""
+    level(found.batch[r], len(rows), found.weight[r], found.lower[r], found.upper[r], found.target[r])
+    whole_units(found.batch[r], len(rows), found.target[r], found.unit[r])
 
 
-def _exclusive(
-    claims: Claims, demand: Floats, fair: Floats, fits: Bools, drain_step: Floats, guess: AnyArray
-) -> tuple[Floats, Bools]:
-    """Where allocations fit; and where accounts drain for one that waits."""
-    lower = np.maximum(claims.allocated, claims.floor)
-    most = np.minimum(demand, claims.limit)
-    np.maximum(most, lower, out=most)
-    enough = most.sum(0) <= claims.batch
-    np.maximum(lower, most * enough, out=lower)
-    most += NONE * enough
-    np.minimum(most, claims.limit, out=most)
-    found = whole_units(claims.batch, levels(claims.batch, claims.weight, lower, most, guess), claims.unit)
-    waits = (fair - found >= claims.unit).any(0) & fits
-    draining, some = np.zeros(waits.shape, np.bool_), np.flatnonzero(waits)
-    if some.size:
-        allocated, own, unit, step = (picked(a, fair, some) for a in (claims.allocated, fair, claims.unit, drain_step))
-        drains = allocated > own
-        drained = in_units(np.maximum(own, allocated - np.maximum(step, unit)), unit)
-        out = found.reshape(len(found), -1)
-        out[:, some] = np.where(drains, drained, out.take(some, 1))
-        draining.reshape(-1)[some] = drains.any(0)
-    return found, draining
+@compiled
+def of_row(row: Record, r: int, s: int, found: Record) -> int:
+    """`sharing.divided` for an account of one row."""
+    allocated = row.allocated[r]
+    target, unit, most = found.target[r, s], found.unit[r, s], max(found.most[r, s], allocated)
+    amount = max(target, row.floor[r]) if target < allocated else min(most, target)
+    rounded = in_units(amount, unit)
+    return int(rounded + unit if rounded < amount and rounded + unit <= target else rounded)
+
+
+@compiled
+def grown(batch: int, rows: Records, r: int, found: Record) -> None:
+    """The sizes: `sharing.grown`."""
+    count = len(rows)
+    free = batch
+    for s in range(count):
+        unit = found.unit[r, s]
+        kept = up_to_units(max(rows[s].belief[r], rows[s].floor[r]), unit)
+        free -= kept
+        found.upper[r, s] = max(found.wanted[r, s] - kept, 0)
+    if free < 0:
+        for s in range(count):
+            found.size[r, s] = min(found.wanted[r, s], rows[s].newest[r])
+        return
+    for s in range(count):
+        found.lower[r, s], found.held[r, s] = 0, 1
+    level(free, count, found.held[r], found.lower[r], found.upper[r], found.share[r])
+    whole_units(free, count, found.share[r], found.unit[r])
+    for s in range(count):
+        growth = found.upper[r, s]
+        found.size[r, s] = found.wanted[r, s] - growth + min(growth, found.share[r, s])

@@ -1,18 +1,20 @@
-"""Policies and what is pending, each kept once: a column holds its number, and one step of arithmetic looks it up."""
+"""Policies and what is pending, each kept once: nodes and rows hold the number."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, AnyArray, Floats
-from fallow_core.ledger.rows import ZERO
+from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, Record, Records
+from fallow_core.ledger.fleet.columns import RESOURCES
 from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, NodePolicy, SwitchState
-from fallow_hookspecs import RESOURCE_NAMES, Pending, ResourceName, Resources
+from fallow_hookspecs import RESOURCE_NAMES, Pending, Resources
 
 ALL, NO_GROWTH, NOTHING = 0, 1, 2
 """What a switch leaves to an account."""
+MOST_MIB_PER_CORE = 1 << 34
 
 
 class AccountTerm(NamedTuple):
@@ -30,49 +32,73 @@ class Work(NamedTuple):
     shape: TaskShape
 
 
-class NodeTerms:
-    """The node policies in use. Arrays by resource and number."""
+POLICY = np.dtype(
+    [
+        (name, np.int64, RESOURCES)
+        for name in (
+            "watermark_percent",
+            "reserved",
+            "reserved_percent",
+            "reserved_per_daemon",
+            "cap_percent",
+            "overcommit_percent",
+        )
+    ]
+)
+"""A node policy."""
+
+ACCOUNT = np.dtype(
+    [
+        ("unit", np.int64, RESOURCES),
+        ("limit_percent", np.int64, RESOURCES),
+        ("limit_amount", np.int64, RESOURCES),
+        ("pending", np.int64, RESOURCES),
+        ("largest", np.int64, RESOURCES),
+        ("weight", np.int64),
+        ("mib_per_core", np.int64),
+        ("lasts_seconds", np.float64),
+        ("switch", np.int8),
+        ("unknown", np.bool_),
+    ]
+)
+"""What accounts have in common. `NONE`: no bound; NaN: offers last for ever. `switch`: `ALL`, `NO_GROWTH` or `NOTHING`.
+`unknown`: what is pending is not known.
+"""
+
+
+class Policies:
+    """The node policies in use."""
 
     def __init__(self) -> None:
         self._numbers: dict[NodePolicy, int] = {}
-        self._policies: list[NodePolicy] = []
-        self._table: dict[str, Floats] | None = None
+        self._table: Records | None = None
 
     def number(self, policy: NodePolicy) -> int:
         """The number of a policy."""
         if policy not in self._numbers:
-            self._numbers[policy] = len(self._policies)
-            self._policies.append(policy)
+            self._numbers[policy] = len(self._numbers)
             self._table = None
         return self._numbers[policy]
 
     @property
-    def table(self) -> dict[str, Floats]:
-        """The fields of all policies."""
+    def table(self) -> Records:
+        """The records of all policies, by number."""
         if self._table is None:
-            names = (
-                "watermark_percent",
-                "reserved",
-                "reserved_percent",
-                "reserved_per_daemon",
-                "cap_percent",
-                "overcommit_percent",
-            )
-            self._table = {
-                field: np.array([[getattr(p.of(r), field) for p in self._policies] for r in RESOURCE_NAMES], float)
-                for field in names
-            }
+            self._table = np.zeros(len(self._numbers), POLICY)
+            for record, policy in zip(self._table, self._numbers, strict=True):
+                for field in POLICY.names or ():
+                    record[field] = [getattr(policy.of(r), field) for r in RESOURCE_NAMES]
         return self._table
 
 
-class AccountTerms:
-    """The account terms in use; number 0 is that of slots without a row, which want nothing and get nothing."""
+class Accounts:
+    """The account terms in use, and what is known of the work of their clusters, and of how long their offers last."""
 
     def __init__(self) -> None:
-        nobody = AccountTerm("", AccountPolicy(weight=0, switch=SwitchState.DRAIN), Resources(1, 1))
-        self._numbers = {nobody: 0}
-        self._work: dict[str, Work] = {"": Work(Pending(total=ZERO), TaskShape())}
-        self._table: AccountTable | None = None
+        self._numbers: dict[AccountTerm, int] = {}
+        self._work: dict[str, Work] = {}
+        self._lasts_seconds: dict[str, int | None] = {}
+        self._table: Records | None = None
 
     def number(self, term: AccountTerm) -> int:
         """The number of a term."""
@@ -87,40 +113,36 @@ class AccountTerms:
             self._work[cluster] = work
             self._table = None
 
+    def lasts(self, seconds: Mapping[str, int | None]) -> None:
+        """For how long the offers to each cluster last; `None`, or one that is not named: for ever."""
+        if seconds != self._lasts_seconds:
+            self._lasts_seconds = dict(seconds)
+            self._table = None
+
     @property
-    def table(self) -> "AccountTable":
-        """The fields of all terms."""
+    def table(self) -> Records:
+        """The records of all terms, by number."""
         if self._table is None:
-            self._table = AccountTable(list(self._numbers), self._work)
+            self._table = np.zeros(len(self._numbers), ACCOUNT)
+            for record, term in zip(self._table, self._numbers, strict=True):
+                self._write(record, term)
         return self._table
 
-
-class AccountTable:
-    """Account terms as arrays, by number, and by resource where there are two. `NONE`: no bound.
-
-    `switch`: `ALL`, `NO_GROWTH` or `NOTHING`. `unknown`: 1 where what is pending is not known.
-    """
-
-    def __init__(self, terms: list[AccountTerm], of_clusters: Mapping[str, Work]) -> None:
-        self.clusters = [term.cluster for term in terms]
-        self.weight = _by_resource(terms, lambda term, _: term.policy.weight)
-        self.switch = np.array([_switch(term.policy.switch) for term in terms], np.int8)
-        self.unit = _by_resource(terms, lambda term, r: term.unit.amount(r))
-        self.limit_percent = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).percent))
-        self.limit_amount = _by_resource(terms, lambda term, r: _or(term.policy.limit(r).amount))
-        self.limit_amount[self.limit_percent < NONE] = NONE
-        work = [of_clusters.get(cluster, Work(None, TaskShape())) for cluster in self.clusters]
-        totals = [None if of.pending is None else of.pending.total for of in work]
-        largest = [of.shape.largest if of.pending is None else of.pending.largest for of in work]
-        self.pending = np.array([[_waits(size, r) for size in totals] for r in RESOURCE_NAMES])
-        self.unknown = np.array([[float(size is None) for size in totals] for r in RESOURCE_NAMES])
-        self.largest = np.array([[_waits(size, r) for size in largest] for r in RESOURCE_NAMES])
-        self.mib_per_core = np.array([NONE if of.shape.honours_cpu else _or(of.shape.mib_per_core) for of in work])
-
-    def lasts_seconds(self, of_clusters: Mapping[str, int | None]) -> AnyArray:
-        """For how long offers last, by number; NaN where for ever."""
-        lasts = [of_clusters.get(cluster) for cluster in self.clusters]
-        return np.array([np.nan if seconds is None else seconds for seconds in lasts])
+    def _write(self, record: Record, term: AccountTerm) -> None:
+        work = self._work.get(term.cluster, Work(None, TaskShape()))
+        pending, limits = work.pending, [term.policy.limit(r) for r in RESOURCE_NAMES]
+        largest = work.shape.largest if pending is None else pending.largest
+        lasts = self._lasts_seconds.get(term.cluster)
+        record["unit"] = [term.unit.amount(r) for r in RESOURCE_NAMES]
+        record["limit_percent"] = [_or_none(limit.percent) for limit in limits]
+        record["limit_amount"] = [_or_none(limit.amount) for limit in limits]
+        record["pending"] = _waits(None if pending is None else pending.total)
+        record["largest"] = _waits(largest)
+        record["weight"] = term.policy.weight
+        record["mib_per_core"] = _mib_per_core(work.shape)
+        record["lasts_seconds"] = math.nan if lasts is None else lasts
+        record["switch"] = _switch(term.policy.switch)
+        record["unknown"] = pending is None
 
 
 def _switch(switch: SwitchState) -> int:
@@ -129,14 +151,15 @@ def _switch(switch: SwitchState) -> int:
     return NOTHING if switch in (SwitchState.DRAIN, SwitchState.STOP) else NO_GROWTH
 
 
-def _by_resource(terms: list[AccountTerm], amount: Callable[[AccountTerm, ResourceName], float]) -> Floats:
-    return np.array([[amount(term, name) for term in terms] for name in RESOURCE_NAMES], float)
+def _waits(size: Resources | None) -> list[int]:
+    """What waits somewhere in a cluster, cut to what fits the arithmetic: more than any cluster has."""
+    return [0 if size is None else min(size.amount(r), LARGEST_PENDING) for r in RESOURCE_NAMES]
 
 
-def _waits(size: Resources | None, resource: ResourceName) -> float:
-    """An amount that waits somewhere in a cluster, cut to what fits the arithmetic: more than any cluster has."""
-    return 0.0 if size is None else float(min(size.amount(resource), LARGEST_PENDING))
+def _or_none(value: int | None) -> int:
+    return NONE if value is None else min(value, NONE)
 
 
-def _or(value: int | None) -> float:
-    return NONE if value is None else float(value)
+def _mib_per_core(shape: TaskShape) -> int:
+    """Cut to what is no bound on any node in columns, even with a thousandth of a core."""
+    return NONE if shape.honours_cpu or shape.mib_per_core is None else min(shape.mib_per_core, MOST_MIB_PER_CORE)

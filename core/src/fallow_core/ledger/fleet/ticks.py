@@ -2,39 +2,32 @@
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import AnyArray, Bools
+from fallow_core.ledger.fleet.arrays import Floats
 
 COUNT = 1 << 16
 
 
 class Ticks:
-    """The last 65,536 distinct times. A time of which the number would still be in use gets the one before it; that one
-    counts as later then, so what holds growth holds it longer.
+    """The last 65,536 distinct times, by number. A time for which none is free gets the newest one, and that counts as
+    the later of both; so what holds growth holds it longer.
     """
 
     def __init__(self) -> None:
-        self._times = np.full(COUNT, -np.inf)
+        self.times: Floats = np.full(COUNT, -np.inf)
         self._last = 0
-        self._before: dict[float, Bools] = {}
+        self._horizon = -np.inf
 
-    def number(self, now: float, horizon: float) -> int:
-        """The number of a time; nothing from before `horizon` is asked for any more."""
-        if now != self._times[self._last]:
+    def forget(self, horizon: float) -> None:
+        """Nothing from before that is asked for any more."""
+        self._horizon = max(horizon, self._horizon)
+
+    def number(self, time: float) -> int:
+        """The number of a time."""
+        if time != self.times[self._last]:
             following = (self._last + 1) % COUNT
-            if self._times[following] < horizon or self._times[following] == -np.inf:
+            if self.times[following] < self._horizon or self.times[following] == -np.inf:
                 self._last = following
-            self._times[self._last] = now
-            self._before = {}
+                self.times[following] = time
+            else:
+                self.times[self._last] = max(time, self.times[self._last])
         return self._last
-
-    def before(self, numbers: AnyArray, time: float) -> Bools:
-        """Which numbers are of times before that."""
-        table = self._before.get(time)
-        if table is None:
-            table = self._before[time] = self._times < time
-        found: Bools = table.take(numbers)
-        return found
-
-    def time(self, number: int) -> float:
-        """The time of a number."""
-        return float(self._times[number])

@@ -3,16 +3,16 @@
 import math
 from collections.abc import Iterator
 
-from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_CPU, MOST_PERCENT, NONE
-from fallow_core.ledger.fleet.columns import RESOURCES, NodeColumns, RowColumns
-from fallow_core.ledger.fleet.terms import AccountTerm, AccountTerms, NodeTerms, Work
-from fallow_core.ledger.node_ledger import NodeInputs
+from fallow_core.ledger.bad_values import wrong_workload
+from fallow_core.ledger.entries import NodeInputs
+from fallow_core.ledger.fleet.arrays import HEAVIEST, LARGEST, LARGEST_CPU, MOST_PERCENT, NONE, Record, Records
+from fallow_core.ledger.fleet.terms import Accounts, AccountTerm, Policies, Work
 from fallow_core.ledger.online import Counted, counted, in_zone
-from fallow_core.ledger.rows import Row
+from fallow_core.ledger.rows import ZERO, Row
 from fallow_core.ledger.shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import Usage
-from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 
 def fits(inputs: NodeInputs, slots: int) -> bool:
@@ -32,6 +32,13 @@ def fits(inputs: NodeInputs, slots: int) -> bool:
     )
 
 
+def zones_of(inputs: NodeInputs) -> int:
+    """How many zones there has to be room for."""
+    return max(
+        (len(usage.zones) for name in RESOURCE_NAMES if (usage := inputs.sample.of(name)) is not None), default=0
+    )
+
+
 def _amounts(inputs: NodeInputs, name: ResourceName) -> Iterator[int]:
     usage = inputs.sample.of(name)
     if usage is not None:
@@ -44,75 +51,70 @@ def _amounts(inputs: NodeInputs, name: ResourceName) -> Iterator[int]:
         yield from (size.amount(name) for size in sizes if size is not None)
 
 
-def write_node(columns: NodeColumns, terms: NodeTerms, at: int, inputs: NodeInputs) -> None:
+def write_node(node: Record, zones: Records, policies: Policies, inputs: NodeInputs) -> None:
     """Write all but the rows of a node."""
-    columns.terms[at] = terms.number(inputs.policy)
-    columns.daemons[at] = sum(row.state is not NodeState.GONE for row in inputs.rows)
-    columns.unsure[at] = bool(inputs.unsure)
-    columns.awaited[at] = bool(inputs.awaited)
-    columns.watched_since[at] = _time(inputs.watched_since)
-    columns.workloads_at[at] = _time(inputs.workloads_at)
+    right = [each for each in inputs.workloads if not wrong_workload(each)]
+    node["policy"] = policies.number(inputs.policy)
+    node["rows"] = len(inputs.rows)
+    node["daemons"] = sum(row.state is not NodeState.GONE for row in inputs.rows)
+    node["unsure"] = bool(inputs.unsure) or len(right) < len(inputs.workloads)
+    node["awaited"] = bool(inputs.awaited)
+    node["watched_since"] = _time(inputs.watched_since)
+    node["workloads_at"] = _time(inputs.workloads_at)
     for r, name in enumerate(RESOURCE_NAMES):
-        usage = inputs.sample.of(name)
-        if usage is None:
-            columns.measured_at[r, at] = math.nan
-            usage = Usage(measured_at=math.nan, capacity=0, used=0, batch_used=0)
-        rule = inputs.policy.of(name).rule
-        workloads = counted(inputs.workloads, name, rule, inputs.policy.usage_window_seconds)
-        _write_usage(columns, r, at, usage, workloads)
+        usage = inputs.sample.of(name) or Usage(measured_at=math.nan, capacity=0, used=0, batch_used=0)
+        workloads = counted(right, name, inputs.policy.of(name).rule, inputs.policy.usage_window_seconds)
+        node["measured_at"][r] = usage.measured_at
+        node["capacity"][r] = usage.capacity
+        node["outside"][r] = usage.used - usage.batch_used - sum(each.used for each in workloads)
+        node["kept"][r] = usage.capacity - usage.allocatable if usage.allocatable is not None else 0
+        node["online"][r] = sum(each.online for each in workloads)
+        node["zones"][r] = len(usage.zones)
+        _write_zones(zones, r, usage, workloads)
 
 
-def _write_usage(columns: NodeColumns, r: int, at: int, usage: Usage, workloads: tuple[Counted, ...]) -> None:
-    columns.measured_at[r, at] = usage.measured_at
-    columns.capacity[r, at] = usage.capacity
-    columns.outside[r, at] = usage.used - usage.batch_used - sum(each.used for each in workloads)
-    columns.kept[r, at] = usage.capacity - usage.allocatable if usage.allocatable is not None else 0
-    columns.online[r, at] = sum(each.online for each in workloads)
-    columns.zones[r, at] = len(usage.zones)
-    if len(usage.zones) > len(columns.zone_capacity):
-        columns.with_zones(len(usage.zones))
-    columns.zone_capacity[:, r, at] = columns.zone_outside[:, r, at] = columns.zone_online[:, r, at] = 0
+def _write_zones(zones: Records, r: int, usage: Usage, workloads: tuple[Counted, ...]) -> None:
     names = [zone.name for zone in usage.zones]
     weights = [max(zone.used - zone.batch_used, 0) for zone in usage.zones]
     for z, zone in enumerate(usage.zones):
         parts = [in_zone(each, z, names, weights) for each in workloads]
-        columns.zone_capacity[z, r, at] = zone.capacity
-        columns.zone_outside[z, r, at] = zone.used - zone.batch_used - sum(used for used, _ in parts)
-        columns.zone_online[z, r, at] = sum(online for _, online in parts)
+        zones["capacity"][z, r] = zone.capacity
+        zones["outside"][z, r] = zone.used - zone.batch_used - sum(used for used, _ in parts)
+        zones["online"][z, r] = sum(online for _, online in parts)
 
 
-def write_rows(columns: RowColumns, terms: AccountTerms, at: int, inputs: NodeInputs) -> None:
+def write_rows(records: Records, accounts: Accounts, inputs: NodeInputs) -> None:
     """Write the rows of a node, sorted by key, into its slots."""
-    rows = sorted(inputs.rows, key=lambda row: row.key)
-    for slot in range(len(columns.terms)):
-        if slot < len(rows):
-            policy = inputs.accounts.get(rows[slot].key.cluster, AccountPolicy())
-            cluster = rows[slot].key.cluster
-            terms.work(cluster, Work(inputs.pending.get(cluster), inputs.shapes.get(cluster, TaskShape())))
-            term = AccountTerm(cluster, policy, rows[slot].unit)
-            columns.terms[slot, at] = terms.number(term)
-            _write_row(columns, slot, at, rows[slot])
-        else:
-            columns.clear(slot, at)
+    for record, row in zip(records, sorted(inputs.rows, key=lambda row: row.key), strict=False):
+        cluster = row.key.cluster
+        accounts.work(cluster, Work(inputs.pending.get(cluster), inputs.shapes.get(cluster, TaskShape())))
+        term = AccountTerm(cluster, inputs.accounts.get(cluster, AccountPolicy()), row.unit)
+        record["account"] = accounts.number(term)
+        _write_row(record, row)
 
 
-def _write_row(columns: RowColumns, slot: int, at: int, row: Row) -> None:
-    columns.running[slot, at] = row.state is NodeState.RUNNING
-    columns.known[slot, at] = row.in_force is not None
-    columns.astray[slot, at] = row.resend and row.newest_size != row.in_force
-    columns.measured_at[slot, at] = row.measured_at
-    columns.refreshed_at[slot, at] = _time(row.refreshed_at)
-    columns.refused_at[slot, at] = _time(row.refused_at)
-    for r in range(RESOURCES):
-        name: ResourceName = RESOURCE_NAMES[r]
-        newest, belief = row.newest(name), row.belief(name)
-        columns.allocated[slot, r, at] = row.allocated.amount(name)
-        columns.in_force[slot, r, at] = row.in_force.amount(name) if row.in_force is not None else 0
-        columns.newest[slot, r, at] = belief if newest is None else newest
-        columns.belief[slot, r, at] = belief
-        columns.floor[slot, r, at] = row.floor.amount(name)
-        unit, most = row.unit.amount(name), row.maximum
-        columns.maximum[slot, r, at] = NONE if most is None else most.amount(name) // unit * unit
+def _write_row(record: Record, row: Row) -> None:
+    in_force = row.in_force if row.in_force is not None else ZERO
+    belief = [row.belief(r) for r in RESOURCE_NAMES]
+    record["allocated"] = _by_resource(row.allocated)
+    record["in_force"] = _by_resource(in_force)
+    record["newest"] = belief if row.newest_size is None else _by_resource(row.newest_size)
+    record["belief"] = belief
+    record["floor"] = _by_resource(row.floor)
+    record["maximum"] = [
+        NONE if row.maximum is None else row.maximum.amount(r) // row.unit.amount(r) * row.unit.amount(r)
+        for r in RESOURCE_NAMES
+    ]
+    record["measured_at"] = row.measured_at
+    record["refreshed_at"] = _time(row.refreshed_at)
+    record["refused_at"] = _time(row.refused_at)
+    record["running"] = row.state is NodeState.RUNNING
+    record["known"] = row.in_force is not None
+    record["astray"] = row.resend and row.newest_size != row.in_force
+
+
+def _by_resource(size: Resources) -> tuple[int, int]:
+    return size.cpu_milli, size.memory_bytes
 
 
 def _time(time: float | None) -> float:
