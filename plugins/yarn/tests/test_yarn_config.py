@@ -120,4 +120,5 @@ def test_the_json_schema_has_the_names_of_the_file() -> None:
         "tls",
         "excludeFiles",
         "includeFiles",
+        "whenEmpty",
     }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fallow_hookspecs import (
     Application,
@@ -24,6 +25,7 @@ from fallow_hookspecs import (
     KillResult,
     Node,
     Offer,
+    OfferAnswer,
     Placement,
     PluginError,
     ReportRow,
@@ -53,6 +55,9 @@ from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.place import Place
 from fallow_yarn.rm.scheduler import Metrics
 from fallow_yarn.rm.size import size_words
+
+if TYPE_CHECKING:
+    from fallow_yarn.lifecycle.when_empty import WhenEmpty
 
 STANDBY_PAUSE_SECONDS = 2.0
 REQUESTS_SECONDS = 30.0
@@ -110,6 +115,8 @@ class YarnInstance:
         self._daemons: dict[str, tuple[Daemon, ...]] = {}
         self._last_seen: dict[str, int] = {}
         self._superseded: dict[str, frozenset[str]] = {}
+        leaves = spec.when_empty == "decommission" and Role.CONTROLLER in cluster.roles
+        self._when_empty = _when_empty(spec, clock) if leaves else None
 
     @hookimpl
     def report_capacity(
@@ -183,6 +190,10 @@ class YarnInstance:
         self._start = (self._reads.place.name, facts.identity.started_on)
         self._newest.met(self._start, reading.nodes, self._reads, deadline)
         self._nodes, self._capabilities = reading.nodes, report.capabilities(facts)
+        problem = ""
+        if self._when_empty is not None:
+            self._when_empty.look(self._reads, reading.nodes, report.floor_of(facts), deadline)
+            problem = self._when_empty.problem and f"; {self._when_empty.problem}"
         rows = tuple(row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
         stale = self._read_applications(reading.metrics, deadline)
         own, vcore_milli = {row.framework_node for row in rows}, self._spec.vcore_milli
@@ -194,13 +205,19 @@ class YarnInstance:
             applications=self._applications,
             detail=f"ResourceManager {facts.identity.version} at {self._reads.place}"
             + ("" if largest is None else f"; containers of at most {size_words(largest)}")
+            + problem
             + stale,
             largest_elsewhere=report.largest_elsewhere(reading.nodes, own, vcore_milli),
         )
 
     def _rows(self, node: Node, reading: Reading, facts: Facts, age_seconds: float) -> Iterator[ReportRow]:
         floor = report.floor_of(facts)
+        parked = self._when_empty.parked if self._when_empty is not None else frozenset()
+        for node_id in own_ids(by_host(parked), node, self._rules) if parked else ():
+            yield report.parked_row(node.name, node_id, floor, self._spec.vcore_milli, age_seconds)
         for node_id in self._own(node, reading.nodes):
+            if node_id in parked:
+                continue
             entry, before = reading.nodes[node_id], self._allocated.get(node_id)
             is_superseded = node_id in self._superseded.get(node.name, ())
             row = report.row(
@@ -221,8 +238,11 @@ class YarnInstance:
         capabilities = self._capabilities or report.capabilities(self._acts.facts(deadline))
         if self._start is not None:
             self._publisher.met(self._start)
+        answered: tuple[OfferAnswer, ...] = ()
+        if self._when_empty is not None:
+            offers, answered = self._when_empty.taken(self._acts, offers, deadline)
         answers = self._publisher.publish(offers, capabilities, self._nodes, deadline)
-        return CapacityReport(capabilities=capabilities, rows=(), answers=answers)
+        return CapacityReport(capabilities=capabilities, rows=(), answers=answered + answers)
 
     def _read_applications(self, metrics: Metrics, deadline: Deadline) -> str:
         """Read the applications; why they could not be, which leaves those of before.
@@ -263,6 +283,12 @@ class YarnInstance:
         self._superseded[node.name] = superseded(
             listening, {node_id: self._last_seen[node_id] for node_id in own if node_id in self._last_seen}
         )
+
+
+def _when_empty(spec: YarnSpec, clock: Callable[[], float]) -> "WhenEmpty":
+    from fallow_yarn.lifecycle.when_empty import WhenEmpty  # an agent keeps none of it in memory
+
+    return WhenEmpty(spec, clock)
 
 
 @contextmanager

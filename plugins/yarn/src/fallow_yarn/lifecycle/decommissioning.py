@@ -59,6 +59,7 @@ class Decommissioning:
         self._lists.check_writable()
         self._manager.check_rights(self._soon())
         self._tell(self._manager.nodes(self._soon()))
+        self._lists.parked.remove_hosts(self._hosts)
 
     def look(self) -> Progress:
         """See how far it is, and tell the ResourceManager again if it does not know. To be called every second or so.

@@ -11,6 +11,7 @@ from fallow_yarn.errors import YarnError
 from fallow_yarn.hadoop_conf import read_folder
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.lifecycle.list_file import ListFile
+from fallow_yarn.lifecycle.parked import ParkedNodes
 from fallow_yarn.rm.active import Manager
 from fallow_yarn.rm.nodes import Node, State
 
@@ -51,6 +52,11 @@ class Lists:
                 stack.callback(_take_out, file, [host for host in hosts if host not in known])
                 _put_in(file, hosts, grace_seconds)
             yield
+
+    @property
+    def parked(self) -> ParkedNodes:
+        """The nodes that are out for being empty."""
+        return ParkedNodes(self.excludes[0].path)
 
     def exclude(self, hosts: Collection[str], grace_seconds: int) -> None:
         """Exclude these hosts."""

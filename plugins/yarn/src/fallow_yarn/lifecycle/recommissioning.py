@@ -28,6 +28,7 @@ def recommission(manager: Manager, lists: Lists, hosts: Collection[str]) -> None
     lists.include([host for host in hosts if host not in known])
     lists.take_out(hosts)
     manager.refresh_nodes(grace_seconds, _soon())
+    lists.parked.remove_hosts(hosts)
 
 
 def _soon() -> Deadline:

@@ -1,0 +1,62 @@
+"""A ResourceManager in memory that reads a list of excluded hosts."""
+
+from fallow_yarn.access import Access
+from fallow_yarn.errors import YarnError
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.lifecycle.list_file import ListFile
+from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.nodes import Node, State
+from fallow_yarn.rm.size import Size
+
+
+class FakeManager(ResourceManager):
+    """Has nodes by host, and reads the files as the real one; `errors` are what its next calls raise."""
+
+    def __init__(self, file: ListFile, **states: State) -> None:
+        super().__init__(
+            ResourceManager.at(client="rm:1", admin="rm:2", web="rm:3", user="x").place, Access.simple("x")
+        )
+        self.file = file
+        self.hosts = dict(states)
+        self.graces: dict[str, int] = {}
+        self.errors: list[YarnError | None] = []
+        self.refreshed: list[int] = []
+        self.reads_file = True
+
+    def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
+        self._fail()
+        return tuple(
+            Node(
+                node_id=f"{host}:1",
+                host=host,
+                http_address="",
+                state=state,
+                capability=Size(1, 1),
+                custom=(),
+                used=Size(0, 0),
+                containers=0,
+                grace_seconds=self.graces.get(host),
+            )
+            for host, state in self.hosts.items()
+        )
+
+    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
+        self._fail()
+        self.refreshed.append(grace_seconds)
+        for host, state in self.hosts.items():
+            if not self.reads_file or state not in (State.RUNNING, State.DECOMMISSIONING):
+                continue
+            known = self.file.hosts()
+            self.hosts[host] = State.DECOMMISSIONING if host in known else State.RUNNING
+            own = known.get(host)
+            self.graces[host] = grace_seconds if own is None else own
+
+    def check_rights(self, deadline: Deadline) -> None:
+        self._fail()
+
+    def setting(self, key: str, deadline: Deadline) -> str | None:
+        return "/etc/hadoop/exclude"
+
+    def _fail(self) -> None:
+        if self.errors and (error := self.errors.pop(0)):
+            raise error

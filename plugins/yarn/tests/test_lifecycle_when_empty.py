@@ -1,0 +1,244 @@
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from plugins.yarn.tests.lifecycle_fakes import FakeManager
+
+from fallow_hookspecs import (
+    CapacityReport,
+    ClusterConfig,
+    Node,
+    NodeState,
+    Offer,
+    OfferAnswer,
+    Refusal,
+    ReportRow,
+    Resources,
+    Role,
+)
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.lifecycle.list_file import ListFile
+from fallow_yarn.lifecycle.lists import Lists
+from fallow_yarn.lifecycle.recommissioning import recommission
+from fallow_yarn.lifecycle.when_empty import EMPTY_SECONDS, WhenEmpty
+from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.rm.client import NodeReading
+from fallow_yarn.rm.nodes import State
+from fallow_yarn.rm.size import Size
+from fallow_yarn.testing.cluster import EmbeddedYarn
+from fallow_yarn.testing.settings import Settings
+
+HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
+FLOOR = Size(128, 1)
+MIB = 1 << 20
+TEXT = "# ours\n"
+
+
+class Later:
+    """The time, and as much later as is said."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.seconds
+
+
+@pytest.fixture
+def clock() -> Later:
+    return Later()
+
+
+@pytest.fixture
+def exclude(tmp_path: Path) -> Path:
+    path = tmp_path / "exclude"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def yarn(tmp_path: Path, exclude: Path) -> Iterator[EmbeddedYarn]:
+    settings = Settings(
+        heartbeat_seconds=0.05, starting_seconds=0, change_seconds=0, exclude_file=exclude, minimum=FLOOR
+    )
+    with EmbeddedYarn(tmp_path / "yarn", settings) as yarn:
+        yield yarn
+
+
+def instance_of(yarn: EmbeddedYarn, clock: Callable[[], float]) -> YarnInstance:
+    addresses = {"client": yarn.rm.client_address, "admin": yarn.rm.admin_address, "web": yarn.rm.web_address}
+    given = {"resourceManager": {"host": "127.0.0.1", **addresses}, "whenEmpty": "decommission"}
+    spec = YarnSpec.model_validate(given)
+    return YarnInstance(ClusterConfig(name="etl", roles=frozenset(Role), spec=spec), clock)
+
+
+def report(instance: YarnInstance) -> CapacityReport:
+    return instance.report_capacity((HERE,), (), 10.0)
+
+
+def row(instance: YarnInstance) -> ReportRow:
+    (found,) = report(instance).rows
+    return found
+
+
+def offer(instance: YarnInstance, yarn: EmbeddedYarn, size: Size) -> OfferAnswer:
+    total = Resources(cpu_milli=size.vcores * 1000, memory_bytes=size.memory_mb * MIB)
+    offered = Offer(node="here", framework_node=yarn.nodes["nm1"].node_id, total=total)
+    (answer,) = instance.report_capacity((HERE,), (offered,), 10.0).answers
+    return answer
+
+
+def until(test: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not test():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_an_empty_node_leaves_and_comes_back_for_an_offer(yarn: EmbeddedYarn, exclude: Path, clock: Later) -> None:
+    node_id = yarn.nodes["nm1"].node_id
+    with closing(instance_of(yarn, clock)) as instance:
+        report(instance)
+        assert offer(instance, yarn, FLOOR).accepted is not None
+        floor = Resources(cpu_milli=1000, memory_bytes=128 * MIB)
+        until(lambda: row(instance).in_force == floor)
+        clock.seconds += EMPTY_SECONDS - 60
+        assert row(instance).state is NodeState.RUNNING
+        clock.seconds += 60
+        until(lambda: row(instance).state is NodeState.RUNNING and "localhost" in exclude.read_text())
+        parked = row(instance)
+        assert (parked.framework_node, parked.in_force, parked.allocated) == (node_id, floor, Resources(0, 0))
+        assert offer(instance, yarn, FLOOR).accepted == floor
+        assert exclude.read_text() == TEXT + "localhost\n"
+
+    with closing(instance_of(yarn, clock)) as instance:  # after a restart of Fallow it knows whose they are
+        assert row(instance).in_force == floor
+        answer = offer(instance, yarn, Size(2048, 2))
+        assert (answer.accepted, answer.refusal) == (None, Refusal.UNKNOWN_NODE)
+        assert "its NodeManager has to be started" in answer.reason
+        assert exclude.read_text() == TEXT
+        assert row(instance).state is NodeState.GONE
+        yarn.nodes["nm1"].end()
+        yarn.nodes["nm1"].start()
+        yarn.wait_ready()
+        back = row(instance)
+        assert (back.state, back.in_force) == (NodeState.RUNNING, Resources(cpu_milli=4000, memory_bytes=4096 * MIB))
+
+
+def test_without_an_exclude_file_the_report_says_why_an_empty_node_stays(tmp_path: Path, clock: Later) -> None:
+    settings = Settings(heartbeat_seconds=0.05, starting_seconds=0, change_seconds=0, minimum=FLOOR)
+    with EmbeddedYarn(tmp_path / "yarn", settings) as yarn, closing(instance_of(yarn, clock)) as instance:
+        told = report(instance)
+    assert "; empty nodes stay: " in told.detail
+    assert "yarn.resourcemanager.nodes.exclude-path" in told.detail
+    assert [row.state for row in told.rows] == [NodeState.RUNNING]
+
+
+@pytest.fixture
+def manager(exclude: Path) -> FakeManager:
+    return FakeManager(ListFile(exclude), n1=State.RUNNING, n2=State.RUNNING)
+
+
+class Ticks:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def ticks() -> Ticks:
+    return Ticks()
+
+
+@pytest.fixture
+def leaving(manager: FakeManager, exclude: Path, ticks: Ticks) -> WhenEmpty:
+    """Both nodes have had an offer."""
+    given = {"resourceManager": {"host": "rm"}, "excludeFiles": [str(exclude)], "whenEmpty": "decommission"}
+    made = WhenEmpty(YarnSpec.model_validate(given), ticks)
+    made.taken(manager, [offered("n1:1", FLOOR), offered("n2:1", FLOOR)], Deadline.after(1))
+    return made
+
+
+def offered(node_id: str, size: Size) -> Offer:
+    total = Resources(cpu_milli=size.vcores * 1000, memory_bytes=size.memory_mb * MIB)
+    return Offer(node="here", framework_node=node_id, total=total)
+
+
+def look(leaving: WhenEmpty, manager: FakeManager, **used: Size) -> None:
+    """A look at nodes at their floor, which have nothing allocated unless it is said."""
+    nodes = {
+        node.node_id: NodeReading(node=node, in_force=FLOOR, used=used.get(node.host, Size(0, 0)))
+        for node in manager.nodes(Deadline.after(1))
+    }
+    leaving.look(manager, nodes, FLOOR, Deadline.after(1))
+
+
+def pass_time(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks, **used: Size) -> None:
+    look(leaving, manager, **used)
+    ticks.now += EMPTY_SECONDS
+    look(leaving, manager, **used)
+
+
+def test_a_node_with_a_task_stays(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
+    pass_time(leaving, manager, ticks, n1=FLOOR)
+    assert manager.hosts == {"n1": State.RUNNING, "n2": State.DECOMMISSIONING}
+
+
+def test_a_task_in_between_begins_the_time_anew(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
+    look(leaving, manager)
+    ticks.now += EMPTY_SECONDS / 2
+    look(leaving, manager, n1=FLOOR)
+    ticks.now += EMPTY_SECONDS / 2
+    look(leaving, manager)
+    assert manager.hosts == {"n1": State.RUNNING, "n2": State.DECOMMISSIONING}
+
+
+def test_a_node_without_an_offer_stays(manager: FakeManager, exclude: Path, ticks: Ticks) -> None:
+    given = {"resourceManager": {"host": "rm"}, "excludeFiles": [str(exclude)], "whenEmpty": "decommission"}
+    pass_time(WhenEmpty(YarnSpec.model_validate(given), ticks), manager, ticks)
+    assert set(manager.hosts.values()) == {State.RUNNING}
+
+
+def test_a_node_that_somebody_took_out_by_hand_is_not_taken_in(
+    leaving: WhenEmpty, manager: FakeManager, exclude: Path
+) -> None:
+    manager.hosts["n1"] = State.DECOMMISSIONED
+    exclude.write_text(TEXT + "n1\n")
+    look(leaving, manager)
+    assert leaving.parked == frozenset()
+    assert exclude.read_text() == TEXT + "n1\n"
+
+
+def test_a_node_that_somebody_took_in_by_hand_is_one_like_any_other(
+    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+) -> None:
+    pass_time(leaving, manager, ticks)
+    manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
+    look(leaving, manager)
+    assert leaving.parked == {"n1:1", "n2:1"}
+    recommission(manager, Lists((ListFile(exclude),)), ["n1"])
+    look(leaving, manager)
+    assert leaving.parked == {"n2:1"}
+    manager.hosts["n2"] = State.RUNNING
+    look(leaving, manager)
+    assert leaving.parked == frozenset()
+
+
+def test_of_a_host_all_node_managers_leave_or_none(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
+    busy = replace(manager.nodes(Deadline.after(1))[0], node_id="n1:2")
+
+    def look_with(busy_state: State) -> None:
+        nodes = {
+            node.node_id: NodeReading(node=node, in_force=FLOOR, used=Size(0, 0))
+            for node in (*manager.nodes(Deadline.after(1)), replace(busy, state=busy_state))
+        }
+        leaving.look(manager, nodes, FLOOR, Deadline.after(1))
+
+    look_with(State.RUNNING)
+    ticks.now += EMPTY_SECONDS
+    look_with(State.RUNNING)
+    assert manager.hosts == {"n1": State.RUNNING, "n2": State.DECOMMISSIONING}
