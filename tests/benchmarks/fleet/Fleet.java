@@ -47,12 +47,14 @@ import org.apache.hadoop.yarn.util.YarnVersionInfo;
  * NodeManagers without nodes, for a real ResourceManager: they register, send heartbeats as often as they are told to,
  * and say that the containers run that the scheduler placed on them. An application of this process asks for those.
  *
- * <p>Fleet NODES MEMORY_MB VCORES CONTAINERS CONTAINER_MB. It ends when its standard input does.
+ * <p>Fleet NODES MEMORY_MB VCORES CONTAINERS CONTAINER_MB. It ends when its standard input does. With Kerberos,
+ * -Dfleet.principal and -Dfleet.keytab say who registers, and CONTAINERS is 0.
  */
 public final class Fleet {
     private static final int USERS = 8; // a connection each
     private static final int THREADS = 16;
     private static final int PORT = 45454;
+    private static final String KEYTAB = System.getProperty("fleet.keytab"); // none: the ResourceManager believes names
 
     private final Configuration conf = new YarnConfiguration();
     private final ScheduledExecutorService threads = Executors.newScheduledThreadPool(THREADS);
@@ -78,7 +80,8 @@ public final class Fleet {
     private void register(int count, Resource size) throws Exception {
         List<ResourceTracker> trackers = new ArrayList<>();
         for (int i = 0; i < USERS; i++) {
-            UserGroupInformation user = UserGroupInformation.createRemoteUser("fleet" + i);
+            UserGroupInformation user = KEYTAB == null ? UserGroupInformation.createRemoteUser("fleet" + i)
+                : UserGroupInformation.loginUserFromKeytabAndReturnUGI(System.getProperty("fleet.principal"), KEYTAB);
             trackers.add(user.doAs((PrivilegedExceptionAction<ResourceTracker>)
                 () -> ServerRMProxy.createRMProxy(conf, ResourceTracker.class)));
         }

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 from tests.e2e.yarn.cluster import Cluster
 from tests.e2e.yarn.config import Setup
 from tests.e2e.yarn.jars import JVM, Jars
-from tests.e2e.yarn.rest import call, wait_for
+from tests.e2e.yarn.rest import wait_for
 
 from fallow_hookspecs import ClusterConfig
 from fallow_yarn.config import YarnSpec
@@ -27,6 +27,8 @@ TICKS_A_SECOND: Final = 100
 POLL_SECONDS: Final = 0.05
 USER: Final = "tester"
 
+MakeCluster = Callable[[Jars, Path, Setup], Cluster]
+
 
 class Fleet:
     """A ResourceManager and `nodes` simulated NodeManagers of the size CONFIGURED; a context manager.
@@ -36,8 +38,17 @@ class Fleet:
     """
 
     def __init__(
-        self, jars: Jars, folder: Path, nodes: int, containers_each: int = 2, heartbeat_seconds: int = HEARTBEAT_SECONDS
+        self,
+        jars: Jars,
+        folder: Path,
+        nodes: int,
+        containers_each: int = 2,
+        heartbeat_seconds: int = HEARTBEAT_SECONDS,
+        *,
+        make: MakeCluster = Cluster,
+        options: Sequence[str] = (),
     ) -> None:
+        """`make`: the ResourceManager, or several. `options` are further ones of the simulated NodeManagers' JVM."""
         setup = Setup(
             node_managers=0,
             heartbeat_ms=heartbeat_seconds * 1000,
@@ -52,9 +63,10 @@ class Fleet:
         self.longest_queue = 0
         self.log = folder / "fleet.txt"
         self._containers = nodes * containers_each
-        self._cluster = Cluster(jars, folder, setup)
-        self._cluster.rm.heap_mb = 1024
-        self._command = [shutil.which("java") or "java", "-Xmx768m", *JVM, "-cp"]
+        self.cluster = make(jars, folder, setup)
+        for daemon in self.cluster.daemons.values():
+            daemon.heap_mb = 1024
+        self._command = [shutil.which("java") or "java", "-Xmx768m", *JVM, *options, "-cp"]
         self._command += [f"{folder.resolve() / 'client'}:{jars.lib}/*", str(FLEET), str(nodes)]
         self._command += [str(n) for n in (CONFIGURED.memory_mb, CONFIGURED.vcores, self._containers, CONTAINER_MB)]
         self._process: subprocess.Popen[bytes] | None = None
@@ -62,12 +74,12 @@ class Fleet:
 
     def __enter__(self) -> Self:
         with self._stack:
-            self._stack.enter_context(self._cluster)
+            self._stack.enter_context(self.cluster)
             self._stack.callback(self._end)
             self._start()
             seconds = 120 + 4 * HEARTBEAT_SECONDS + self.nodes / 50
             wait_for(self._is_ready, seconds, f"{self.nodes} simulated NodeManagers and their containers")
-            self.ids = tuple(sorted(self._cluster.nodes()))
+            self.ids = tuple(sorted(self.cluster.nodes()))
             self._stack = self._stack.pop_all()
         return self
 
@@ -79,11 +91,11 @@ class Fleet:
     @property
     def admin(self) -> str:
         """Address of the admin port."""
-        return self._cluster.rm.admin
+        return self.cluster.rm.admin
 
     def spec(self) -> dict[str, Any]:
         """The `spec` of a cluster file in which all nodes belong to one host."""
-        rm = self._cluster.rm
+        rm = self.cluster.rm
         addresses = {"host": "127.0.0.1", "client": rm.client, "admin": rm.admin, "web": rm.web}
         return {"resourceManager": addresses, "user": USER, "nodeManagers": list(self.ids)}
 
@@ -93,7 +105,7 @@ class Fleet:
 
     def metrics(self) -> Mapping[str, Any]:
         """The ResourceManager's own page about its cluster."""
-        metrics: dict[str, Any] = call(self._cluster.rm.web, "/ws/v1/cluster/metrics")["clusterMetrics"]
+        metrics: dict[str, Any] = self.cluster.page("/ws/v1/cluster/metrics")["clusterMetrics"]
         self.longest_queue = max(self.longest_queue, metrics["schedulerEventQueueSize"])
         return metrics
 
@@ -112,7 +124,7 @@ class Fleet:
 
     def cpu_seconds(self) -> float:
         """CPU that the ResourceManager has used."""
-        stat = Path(f"/proc/{self._cluster.rm.pid}/stat").read_text()
+        stat = Path(f"/proc/{self.cluster.rm.pid}/stat").read_text()
         fields = stat.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tests.e2e.yarn import config, processes, rest
 from tests.e2e.yarn.application import Application
@@ -47,7 +47,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start every daemon at once; return when the scheduler has every NodeManager. A failure stops them all."""
-        self.configure(self.rm.properties(), {self.rm: {}})
+        self.prepare()
         try:
             for name in self.daemons:
                 self.launch(name)
@@ -55,6 +55,10 @@ class Cluster:
         except BaseException:
             self.stop()
             raise
+
+    def prepare(self) -> None:
+        """Write what the daemons need before their first start."""
+        self.configure(self.rm.properties(), {self.rm: {}})
 
     def configure(self, everywhere: Mapping[str, str], managers: Mapping[ResourceManager, Mapping[str, str]]) -> None:
         """Write the files of all daemons: what all of them know, and what each ResourceManager has of its own."""
@@ -93,7 +97,7 @@ class Cluster:
         def ready() -> bool:
             if not all(daemon.pid for daemon in [self.rm, *waited_for]):
                 return False
-            info = rest.call(self.rm.web, "/ws/v1/cluster/info")["clusterInfo"]
+            info = self.page("/ws/v1/cluster/info")["clusterInfo"]
             nodes = self.nodes()
             return info["haState"] == "ACTIVE" and all(nm.is_back(nodes) for nm in waited_for)
 
@@ -101,7 +105,11 @@ class Cluster:
 
     def nodes(self) -> dict[str, rest.Node]:
         """Every node that the ResourceManager knows, by its id."""
-        return rest.nodes(self.rm.web)
+        return rest.nodes_in(self.page("/ws/v1/cluster/nodes"))
+
+    def page(self, path: str) -> Any:
+        """A page of the ResourceManager; OSError tells why there is none."""
+        return rest.call(self.rm.web, path)
 
     def submit(self, containers: int, memory_mb: int, vcores: int, command: str) -> Application:
         """Start an application whose master keeps `containers` containers that run the shell command `command`.

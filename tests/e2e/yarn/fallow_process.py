@@ -44,9 +44,16 @@ class Fallow:
     """A configuration below `folder`, and `fallow run` on it. A context manager that kills what still runs."""
 
     def __init__(
-        self, folder: Path, specs: Mapping[str, Mapping[str, object]], *, cpu_reserved_milli: int, memory_limit_mb: int
+        self,
+        folder: Path,
+        specs: Mapping[str, Mapping[str, object]],
+        *,
+        cpu_reserved_milli: int,
+        memory_limit_mb: int,
+        vcore_milli: int = VCORE_MILLI,
     ) -> None:
         self.folder = folder
+        self.vcore_milli = vcore_milli
         self.log = folder / "log.txt"
         self.process: subprocess.Popen[bytes] | None = None
         self._socket_folder = tempfile.TemporaryDirectory(prefix="fallow-", dir="/tmp")  # a short path, for a socket
@@ -145,7 +152,9 @@ class Fallow:
         if any(row["in_flight"] or row["in_force"] is None for row in rows):
             return {}
         sizes = {row["framework_node"]: row["in_force"] for row in rows}
-        return {name: (size["memory_bytes"] // MIB, size["cpu_milli"] // VCORE_MILLI) for name, size in sizes.items()}
+        return {
+            name: (size["memory_bytes"] // MIB, size["cpu_milli"] // self.vcore_milli) for name, size in sizes.items()
+        }
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of Fallow on the same configuration."""

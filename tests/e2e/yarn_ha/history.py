@@ -20,6 +20,14 @@ class Sent(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Offered(Fact):
+    """What Fallow offered of a node then, sent or not."""
+
+    node: str
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InForce(Fact):
     """The active ResourceManager's scheduler was seen to work with this size of a node."""
 

@@ -3,7 +3,7 @@
 import getpass
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -38,9 +38,10 @@ class Pair(Cluster):
         self.rms = {"rm1": self.rm, "rm2": ResourceManager(self.folder / "rm2", processes.free_ports(5))}
         self.daemons = {**self.rms, **self.nms}
         self.access = Access.simple(getpass.getuser())
+        self.when_down: Callable[[], None] = lambda: None  # called when none is active any more
 
-    def start(self) -> None:
-        """Start every daemon at once; return when rm1 is active and has every NodeManager. A failure stops them all."""
+    def prepare(self) -> None:
+        """Write the files of all daemons: both ResourceManagers know each other, and have one store."""
         everywhere = {
             **{key: value for key, value in self.rm.properties().items() if not key.endswith("address")},
             "yarn.resourcemanager.ha.enabled": "true",
@@ -59,13 +60,6 @@ class Pair(Cluster):
             rm: {f"{config.RM}.ha.id": name, f"{config.RM}.fs.state-store.uri": store} for name, rm in self.rms.items()
         }
         self.configure(everywhere, own)
-        try:
-            for name in self.daemons:
-                self.launch(name)
-            self.wait_ready()
-        except BaseException:
-            self.stop()
-            raise
 
     def wait_ready(self, seconds: float = 120) -> None:
         """Make `rm` active if it is not, and return when its scheduler has every NodeManager that was not killed."""
@@ -85,6 +79,7 @@ class Pair(Cluster):
         """The other one is active. The NodeManagers come by themselves."""
         if self.rm.process is not None:
             self.make_standby(self.rm)
+        self.when_down()
         self._take_other()
         yield
 
@@ -93,6 +88,7 @@ class Pair(Cluster):
         """The active one was ended by kill -9, and the other one is active. Later the first one stands by."""
         dead = self.rm
         self.kill(next(name for name, rm in self.rms.items() if rm is dead))
+        self.when_down()
         self._take_other()
         yield
         dead.start(self.jars)

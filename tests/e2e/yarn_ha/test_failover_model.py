@@ -9,6 +9,7 @@ from tests.e2e.yarn_ha.history import (
     Fact,
     History,
     InForce,
+    Offered,
     Ordered,
     Sent,
     TakeBackCancelled,
@@ -59,6 +60,19 @@ def test_a_size_that_nobody_sent_is_refused() -> None:
     facts: History = [Disturbed(at=10.0, how="failover"), Sent(at=1.0, node="n1", size=SMALL)]
     assert complaints([*facts, *shown("n1", SMALL, 12, 30)], RULES) == []
     assert "n1 has (4096, 8)" in complaints([*facts, *shown("n1", (4096, 8), 12, 30)], RULES)[0]
+
+
+def test_a_size_that_is_offered_need_not_be_sent() -> None:
+    facts: History = [Disturbed(at=10.0, how="failover"), Sent(at=1.0, node="n1", size=SMALL)]
+    facts += shown("n1", BIG, 12, 20)
+    assert complaints([*facts, Offered(at=16.0, node="n1", size=BIG)], RULES) == []
+    for offered in [
+        Offered(at=8.0, node="n1", size=BIG),
+        Offered(at=16.0, node="n1", size=(BIG[0] - 2, BIG[1])),
+        Offered(at=16.0, node="n1", size=(BIG[0], BIG[1] - 1)),
+        Offered(at=16.0, node="n2", size=BIG),
+    ]:
+        assert complaints([*facts, offered], RULES) != []
 
 
 def test_a_size_just_replaced_may_still_be_in_force_and_no_longer() -> None:

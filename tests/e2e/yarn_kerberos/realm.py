@@ -5,14 +5,15 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.e2e.yarn.fallow_process import TIED
 from tests.e2e.yarn.processes import free_ports
+from tests.e2e.yarn.rest import wait_for
 
 NAME = "FALLOW.TEST"
 TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local", "kinit")
@@ -80,18 +81,12 @@ class Realm:
 
     def start(self) -> None:
         """Start the KDC; return when it listens."""
-        command = ["setpriv", "--pdeathsig", "KILL", "krb5kdc", "-n", "-r", NAME]
+        command = [*TIED, "krb5kdc", "-n", "-r", NAME]
         with (self.folder / "kdc" / "out.txt").open("ab") as out:
             self._kdc = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.environment(), cwd=self.folder
             )
-        end = time.monotonic() + 20
-        while time.monotonic() < end and self._kdc.poll() is None:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.02)
-        raise RealmError(f"the KDC does not listen; see {self.folder}/kdc")
+        wait_for(self._listens, 20, f"the KDC; see {self.folder}/kdc")
 
     def stop(self) -> None:
         """End the KDC; safe to repeat."""
@@ -143,6 +138,12 @@ class Realm:
         if services:
             self._run("kvno", "-c", f"FILE:{cache}", *services)
         return cache
+
+    def _listens(self) -> bool:
+        if self._kdc is None or self._kdc.poll() is not None:
+            raise RealmError(f"the KDC has ended; see {self.folder}/kdc")
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _run(self, *command: str, text: str | None = None) -> None:
         done = subprocess.run(command, input=text, text=True, env=self.environment(), capture_output=True, check=False)

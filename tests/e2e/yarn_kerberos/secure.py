@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.yarn import rest
 from tests.e2e.yarn.cluster import Cluster
 from tests.e2e.yarn.config import RM, Setup, write_xml
 from tests.e2e.yarn.daemons import ResourceManager
@@ -36,6 +35,7 @@ class SecureCluster(Cluster):
         self.admin_keytab = realm.keytab(ADMIN)
         self.authority = self.folder / "authority.pem"
         self.login = Login(Identity(principal=ADMIN, keytab=str(self.admin_keytab)))
+        self._cookies: dict[str, str] = {}
         for daemon in self.daemons.values():
             daemon.options = (f"-Djava.security.krb5.conf={realm.config}",)
 
@@ -48,22 +48,6 @@ class SecureCluster(Cluster):
         for daemon in self.daemons.values():
             write_xml(daemon.home / "conf" / "ssl-server.xml", self._keystore())
 
-    def wait_ready(self, seconds: float = 120) -> None:
-        """Return when the scheduler has every NodeManager that was not killed."""
-        waited_for = [nm for nm in self.nms.values() if nm.process is not None]
-
-        def ready() -> bool:
-            if not all(daemon.pid for daemon in [self.rm, *waited_for]):
-                return False
-            nodes = self.nodes()
-            return all(nm.is_back(nodes) for nm in waited_for)
-
-        rest.wait_for(ready, seconds, "the ResourceManager and its nodes")
-
-    def nodes(self) -> dict[str, rest.Node]:
-        """Every node that the ResourceManager knows, by its id."""
-        return rest.nodes_in(self.page("/ws/v1/cluster/nodes"))
-
     def page(self, path: str) -> Any:
         """A page of the ResourceManager, as the operator; OSError tells why there is none."""
         try:
@@ -73,7 +57,13 @@ class SecureCluster(Cluster):
 
     def _web(self) -> Web:
         tls = ssl.create_default_context(cafile=str(self.authority))
-        return Web(server(Server.WEB, self.rm.web, "the test"), ADMIN, tls=tls, proof=Negotiate(self.login))
+        return Web(
+            server(Server.WEB, self.rm.web, "the test"),
+            ADMIN,
+            tls=tls,
+            proof=Negotiate(self.login),
+            cookies=self._cookies,
+        )
 
     def _keystore(self) -> dict[str, str]:
         """A certificate for localhost that is its own authority; made with the first call."""
@@ -87,8 +77,9 @@ class SecureCluster(Cluster):
         return {f"{prefix}location": str(store), f"{prefix}password": PASSWORD, f"{prefix}keypassword": PASSWORD}
 
     def _tls(self) -> dict[str, str]:
-        (nm,) = self.nms.values()
-        addresses = {f"{RM}.webapp.https.address": self.rm.web, "yarn.nodemanager.webapp.https.address": nm.web}
+        addresses = {f"{RM}.webapp.https.address": self.rm.web}
+        for nm in self.nms.values():  # there is one at most
+            addresses["yarn.nodemanager.webapp.https.address"] = nm.web
         return {"yarn.http.policy": "HTTPS_ONLY", **addresses}
 
     def _security(self, secret: Path) -> dict[str, str]:

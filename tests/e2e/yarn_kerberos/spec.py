@@ -8,6 +8,11 @@ from fallow_yarn.config import YarnSpec
 
 def spec_of(secured: SecureCluster, **kerberos: object) -> YarnSpec:
     """One that fits, with settings of Kerberos added or replaced; those that are None are left out."""
+    return YarnSpec.model_validate(kerberos_spec(secured, **kerberos))
+
+
+def kerberos_spec(secured: SecureCluster, **kerberos: object) -> dict[str, object]:
+    """The same, as it is written in the file."""
     rm = secured.rm
     addresses = {"host": "127.0.0.1", "client": rm.client, "admin": rm.admin, "web": rm.web}
     fitting: dict[str, object] = {
@@ -17,4 +22,4 @@ def spec_of(secured: SecureCluster, **kerberos: object) -> YarnSpec:
     }
     given = {key: value for key, value in (fitting | kerberos).items() if value is not None}
     tls = {"caFile": str(secured.authority)}
-    return YarnSpec.model_validate({"resourceManager": addresses, "kerberos": given, "tls": tls})
+    return {"resourceManager": addresses, "kerberos": given, "tls": tls}
