@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plugins.yarn.tests.yarn_fakes import (
+    ETL,
     GIB,
     HOST,
     NODE_ID,
@@ -48,22 +49,12 @@ from fallow_yarn import plugin
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, StandbyError, UnknownNodeError, UnreachableError
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate
-from fallow_yarn.rm.applications import Request, RunningApplication
+from fallow_yarn.rm.applications import Request
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import CustomResource, State
 from fallow_yarn.rm.size import Size
 
 SECOND = "worker-1:45455"
-ETL = RunningApplication(
-    id="application_1_0001",
-    name="etl",
-    user="al",
-    queue="root.batch",
-    kind="SPARK",
-    priority=3,
-    progress=0.25,
-    master=None,
-)
 
 
 @pytest.fixture

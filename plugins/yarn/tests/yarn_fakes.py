@@ -27,6 +27,16 @@ NODE_ID = "worker-1:45454"
 MINIMUM, CONFIGURED, USED = Size(256, 1), Size(8192, 8), Size(2048, 2)
 OFFERED = Resources(4000, 4 * GIB)
 HOST = Node(name="n1", addresses=("worker-1", "192.0.2.1"))
+ETL = RunningApplication(
+    id="application_1_0001",
+    name="etl",
+    user="al",
+    queue="root.batch",
+    kind="SPARK",
+    priority=3,
+    progress=0.25,
+    master=None,
+)
 
 
 class Clock:

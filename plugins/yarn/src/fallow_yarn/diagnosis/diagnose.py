@@ -83,7 +83,9 @@ def diagnose(
         return tuple(findings)
     findings += scheduler(facts, page, len(reading.nodes))
     mine = {node.name: own(node, reading.nodes) for node in nodes}
-    largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids})
+    waiting = _tried(lambda: manager.applications(deadline, requests=True))
+    asked = None if isinstance(waiting, YarnError) else [r.size for each in waiting for r in each.requests]
+    largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids}, asked)
     findings += [] if largest is None else [largest]
     for node in nodes:
         findings += _node(node, mine[node.name], facts, reading, spec, access, place, deadline, outside)

@@ -82,8 +82,10 @@ def configured(node_id: str, settings: Settings, floor: Size, lend: Size) -> Fin
     return Finding(subject=subject, ok=True, detail=words + more)
 
 
-def largest(readings: Mapping[str, NodeReading], own: Collection[str]) -> Finding | None:
-    """Which node is the cluster's largest; nothing in a cluster without nodes.
+def largest(
+    readings: Mapping[str, NodeReading], own: Collection[str], asked: Collection[Size] | None
+) -> Finding | None:
+    """Which node is the cluster's largest; nothing in a cluster without nodes. `asked`: what is waited for, if known.
 
     The largest container that can be asked for is no larger than the largest node, and a change of a node that has
     the cluster's largest memory or vcores has the scheduler walk over all nodes.
@@ -102,9 +104,13 @@ def largest(readings: Mapping[str, NodeReading], own: Collection[str]) -> Findin
     if steady:
         detail = f"{steady[0]} with {size_words(top)}, not lent from here: what can be asked for stays as large"
         return Finding(subject=subject, ok=True, detail=detail)
+    wait = "what they wait for cannot be told" if asked is None else "none waits now"
+    if asked:
+        most = Size(max(size.memory_mb for size in asked), max(size.vcores for size in asked))
+        wait = f"they wait for up to {size_words(most)} now"
     detail = (
         f"{size_words(top)}, on a node lent from here: as it shrinks, so does the largest container that can be asked"
-        " for, and applications that ask for more fail; what they ask for cannot be told"
+        f" for, and applications that ask for more fail; {wait}"
     )
     return Finding(subject=subject, ok=None, detail=detail, advice=advice)
 
