@@ -25,7 +25,7 @@ from fallow_hookspecs.copilot.status import OPTIONS, SERVICE, status_of
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 
 THREADS: Final = 16
-"""How many reports may wait for their lane. Core has two at most; one leaves at its deadline, whatever its lane does."""
+"""How many reports may wait for a lane. Core has two at most; one leaves at its deadline, whatever its lane does."""
 
 PLUGIN_SHARE: Final = 0.95
 """Of the time that is left, what the plugin is given, so that its own words about lack of time still arrive."""
