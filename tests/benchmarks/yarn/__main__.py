@@ -6,8 +6,8 @@ sync       all sizes changed in one call: with HA, and with Kerberos and each me
 quiet      twice as many nodes that nobody changes, read back: CPU and memory of the plugin, CPU of the ResourceManager
 failovers  the active ResourceManager killed and changed over under load: the history, judged by a model
 
-`sync` and `quiet` simulate the NodeManagers (see rm_sync). It ends with 1 if a limit is missed. The parts with Kerberos
-need what `tox -e yarn-kerberos` needs; gssapi as well.
+`sync` and `quiet` simulate the NodeManagers (see rm_sync). It ends with 1 if a limit is missed. `sync` needs a Kerberos
+server, as `tox -e yarn-kerberos` does; without one it does the rest.
 """
 
 import argparse
