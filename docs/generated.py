@@ -12,6 +12,7 @@ from fallow_core.config.load import load
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
 from fallow_core.plugins import discovery
 from fallow_core.standalone import metrics, squeeze_metrics
+from fallow_core.standalone.agent_process import AgentProcess
 from fallow_core.standalone.process import Standalone
 from fallow_hookspecs.testing import CLAUSES
 
@@ -38,7 +39,7 @@ def cluster_files() -> Iterator[tuple[str, str]]:
 
 
 def metric_families() -> dict[str, Metric]:
-    """Every metric by the name that it is served with, from a Fallow that has measured nothing yet."""
+    """Every metric by the name that it is served with, from a Fallow and an agent that have measured nothing yet."""
     with TemporaryDirectory() as name:
         file = Path(name) / "fallow.yaml"
         file.write_text("apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\n")
@@ -46,6 +47,9 @@ def metric_families() -> dict[str, Metric]:
         found = metrics.families(fallow.controller, fallow.agent, fallow.clock(), 0, fallow.refusals)
         found += squeeze_metrics.families(fallow.node.name, fallow.squeezing)
         fallow.close()
+        agent = AgentProcess(load(file, discovery.load))
+        found += metrics.families_of_agent(agent.followed, agent.agent, agent.clock(), 0, agent.refusals)
+        agent.close()
         return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
 
 

@@ -5,9 +5,13 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
 from core.tests.history_counts import Counts
+
+if TYPE_CHECKING:
+    from core.tests.fake_agent_process import Started, Tasks
 
 HISTORIES = pytest.StashKey[Counts]()
 Install = Callable[..., None]
@@ -50,6 +54,31 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     yield lay_out
     for module in modules:
         sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def agent_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an agent has its files: a short path, since its socket is there too."""
+    return tmp_path_factory.mktemp("a")
+
+
+@pytest.fixture
+def tasks() -> "Tasks":
+    """A framework with two tasks."""
+    from core.tests.fake_agent_process import Tasks
+
+    return Tasks()
+
+
+@pytest.fixture
+def started(agent_folder: Path, tasks: "Tasks") -> "Iterator[Started]":
+    """An agent that knows the two tasks, and ends tasks under pressure and for overdraft."""
+    from core.tests.fake_agent_process import QOS, Started
+
+    started = Started(agent_folder, {"etl": tasks}, qos=QOS)
+    started.until(lambda: len(started.agent.agent.tasks) == 2)
+    yield started
+    started.agent.close()
 
 
 class FakeProc:

@@ -11,7 +11,7 @@ from core.tests.fake_framework import GIB, Framework
 from core.tests.fake_standalone import Build, FakeHost, config
 
 from fallow_core.agent.ledger_row import FILE_NAME, LedgerRow, RowAccount, encoded
-from fallow_core.model.qos_policy import MemoryEvictPolicy, OverdraftEvictPolicy, StrategyMode
+from fallow_core.model.qos_policy import MemoryEvictPolicy, OverdraftEvictPolicy, QosPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
@@ -24,7 +24,7 @@ ROOT = Peer(uid=0, name="root")
 GUEST = Peer(uid=4_000_000_000, name="guest")
 OVERDRAFT = OverdraftEvictPolicy(mode=StrategyMode.ENFORCE, after_seconds=0.1, cool_down_seconds=0.1)
 MEMORY = MemoryEvictPolicy(mode=StrategyMode.ENFORCE, mark_percent=90, lower_percent=85, cool_down_seconds=0.1)
-
+QOS = QosPolicy(overdraft_evict=OVERDRAFT, memory_evict=MEMORY)
 
 PROCESSES = {"t1": Process(FIRST_PID, 1), "t2": Process(FIRST_PID + 1, 1)}
 

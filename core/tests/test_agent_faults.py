@@ -12,36 +12,15 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_agent import POLICY, Host, child, identity
-from core.tests.fake_agent_process import MEMORY, OVERDRAFT, Started, Tasks, row
+from core.tests.fake_agent_process import QOS, Started, Tasks, row
 from core.tests.fake_framework import GIB, size
 
 from fallow_core import durable
 from fallow_core.errors import StateError
-from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_tree import line_of
 from fallow_core.node.procfs import PROC_ROOT, read_processes
 from fallow_hookspecs import Daemon, Node, TaskList, hookimpl
-
-QOS = QosPolicy(overdraft_evict=OVERDRAFT, memory_evict=MEMORY)
-
-
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("a")
-
-
-@pytest.fixture
-def tasks() -> Tasks:
-    return Tasks()
-
-
-@pytest.fixture
-def started(folder: Path, tasks: Tasks) -> Iterator[Started]:
-    started = Started(folder, {"etl": tasks}, qos=QOS)
-    started.until(lambda: len(started.agent.agent.tasks) == 2)
-    yield started
-    started.agent.close()
 
 
 def test_cpu_that_cannot_be_read_keeps_no_task_from_being_ended_for_memory(started: Started, tasks: Tasks) -> None:
@@ -73,14 +52,14 @@ def test_on_a_full_disk_tasks_end_and_it_is_shown(
     assert started.agent.followed.stopped == frozenset()  # nothing is half done
 
 
-def test_a_plugin_whose_list_never_comes_delays_no_other(folder: Path, tasks: Tasks) -> None:
+def test_a_plugin_whose_list_never_comes_delays_no_other(agent_folder: Path, tasks: Tasks) -> None:
     class Hangs(Tasks):
         @hookimpl
         def list_tasks(self, node: Node) -> TaskList:
             time.sleep(3)
             return self.listing
 
-    started = Started(folder, {"ops": Hangs(), "etl": tasks}, qos=QOS)
+    started = Started(agent_folder, {"ops": Hangs(), "etl": tasks}, qos=QOS)
     started.host.used = size(1, 9.5)
     began = time.monotonic()
     started.until(lambda: tasks.ended)
@@ -129,13 +108,13 @@ def test_a_daemon_beside_fallow_makes_what_is_below_it_batch() -> None:
         sampler.close()
 
 
-def test_after_a_minute_in_which_it_was_stopped_nothing_old_counts(folder: Path, tasks: Tasks) -> None:
+def test_after_a_minute_in_which_it_was_stopped_nothing_old_counts(agent_folder: Path, tasks: Tasks) -> None:
     stopped_for = 0.0
 
     def clock() -> float:
         return time.monotonic() + stopped_for
 
-    started = Started(folder, {"etl": tasks}, clock=clock, qos=replace(QOS, stale_seconds=10.0))
+    started = Started(agent_folder, {"etl": tasks}, clock=clock, qos=replace(QOS, stale_seconds=10.0))
     started.until(lambda: len(started.agent.agent.tasks) == 2)
     started.put(row(lasts=60.0))
     assert started.agent.followed.row_file.row(clock(), time.time()) is not None
@@ -170,14 +149,14 @@ CONFIG = "apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\ncontrolSocket: s
 
 
 @pytest.fixture
-def command(folder: Path) -> Iterator[Callable[[], "subprocess.Popen[str]"]]:
+def command(agent_folder: Path) -> Iterator[Callable[[], "subprocess.Popen[str]"]]:
     """Starts `fallow agent`; all that were started are gone in the end."""
-    (folder / "fallow.yaml").write_text(CONFIG)
+    (agent_folder / "fallow.yaml").write_text(CONFIG)
     code = "import sys; from fallow_core.cli.main import main; sys.exit(main())"
     started: list[subprocess.Popen[str]] = []
 
     def start() -> "subprocess.Popen[str]":
-        arguments = [sys.executable, "-c", code, "agent", "-c", str(folder)]
+        arguments = [sys.executable, "-c", code, "agent", "-c", str(agent_folder)]
         process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
         started.append(process)
         return process
@@ -196,7 +175,7 @@ def first_line(process: "subprocess.Popen[str]", name: str) -> str:
 
 
 def test_a_signal_ends_the_command_and_a_kill_leaves_nothing_that_keeps_it_from_starting(
-    folder: Path, command: Callable[[], "subprocess.Popen[str]"]
+    agent_folder: Path, command: Callable[[], "subprocess.Popen[str]"]
 ) -> None:
     killed = command()
     assert "role=agent" in first_line(killed, "started")
@@ -207,26 +186,26 @@ def test_a_signal_ends_the_command_and_a_kill_leaves_nothing_that_keeps_it_from_
     again.send_signal(signal.SIGTERM)
     assert "stopped" in first_line(again, "stopped")
     assert again.wait(10) == 0
-    assert not (folder / "s").exists()
+    assert not (agent_folder / "s").exists()
 
 
 def test_without_its_files_it_starts_with_what_they_said_last(
-    folder: Path, command: Callable[[], "subprocess.Popen[str]"]
+    agent_folder: Path, command: Callable[[], "subprocess.Popen[str]"]
 ) -> None:
     first = command()
     first_line(first, "started")
     first.send_signal(signal.SIGTERM)
     first.wait()
-    (folder / "fallow.yaml").write_text(CONFIG + "sampleInterval: soon\n")
+    (agent_folder / "fallow.yaml").write_text(CONFIG + "sampleInterval: soon\n")
     again = command()
     assert "role=agent" in first_line(again, "started")
     assert "what it said last is in force" in first_line(again, "cluster_file_refused")
 
 
 def test_wrong_files_and_no_earlier_ones_are_a_mistake_of_the_user(
-    folder: Path, command: Callable[[], "subprocess.Popen[str]"]
+    agent_folder: Path, command: Callable[[], "subprocess.Popen[str]"]
 ) -> None:
-    (folder / "fallow.yaml").write_text("kind: Fallow\n")
+    (agent_folder / "fallow.yaml").write_text("kind: Fallow\n")
     process = command()
     _, said = process.communicate(timeout=20)
     assert process.returncode == 2
@@ -234,7 +213,7 @@ def test_wrong_files_and_no_earlier_ones_are_a_mistake_of_the_user(
     assert "Traceback" not in said
 
 
-def test_the_row_that_fallow_run_writes_is_one_that_an_agent_takes(folder: Path) -> None:
+def test_the_row_that_fallow_run_writes_is_one_that_an_agent_takes(agent_folder: Path) -> None:
     from core.tests.fake_framework import Framework
     from core.tests.fake_standalone import FakeHost, config, until
 
@@ -243,8 +222,8 @@ def test_the_row_that_fallow_run_writes_is_one_that_an_agent_takes(folder: Path)
 
     framework = Framework(time.monotonic, a1=size(8))
     framework.nodes["a1"].allocated = size(2, 2)
-    path = folder / "row"
-    fallow = Standalone(config(folder, {"etl": framework}), row_file=path)
+    path = agent_folder / "row"
+    fallow = Standalone(config(agent_folder, {"etl": framework}), row_file=path)
     fallow.sampler = FakeHost()
     file = RowFile(path, "n1")
     until(fallow, lambda: (found := file.row(time.monotonic(), time.time())) is not None and found.accounts)

@@ -1,11 +1,10 @@
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from core.tests.fake_agent_process import MEMORY, OVERDRAFT, Started, Tasks, row
+from core.tests.fake_agent_process import MEMORY, Started, Tasks, row
 from core.tests.fake_framework import CAPACITY, GIB, FakeNode, Framework, size
 
 from fallow_core.agent.ledger_row import FILE_NAME, LedgerRow
@@ -18,25 +17,6 @@ from fallow_hookspecs import CapacityReport, Node, Offer, Role, hookimpl
 
 ROOT = Peer(uid=0, name="root")
 GUEST = Peer(uid=4_000_000_000, name="guest")
-
-
-@pytest.fixture
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("a")
-
-
-@pytest.fixture
-def tasks() -> Tasks:
-    return Tasks()
-
-
-@pytest.fixture
-def started(folder: Path, tasks: Tasks) -> Iterator[Started]:
-    """An agent that knows the two tasks."""
-    started = Started(folder, {"etl": tasks}, qos=QosPolicy(overdraft_evict=OVERDRAFT, memory_evict=MEMORY))
-    started.until(lambda: len(started.agent.agent.tasks) == 2)
-    yield started
-    started.agent.close()
 
 
 def test_without_a_row_nobody_is_ended_for_overdraft(started: Started, tasks: Tasks) -> None:
@@ -82,28 +62,28 @@ def test_no_size_is_ever_sent(started: Started, tasks: Tasks) -> None:
     assert tasks.reports == 2  # at the start and when its daemons were seen: many agents ask one framework
 
 
-def test_a_plugin_that_hangs_when_it_is_built_stops_nobody_else(folder: Path, tasks: Tasks) -> None:
+def test_a_plugin_that_hangs_when_it_is_built_stops_nobody_else(agent_folder: Path, tasks: Tasks) -> None:
     def hang(_: object) -> Any:
         time.sleep(5)
 
-    started = Started(folder, {"ops": hang, "etl": tasks}, qos=QosPolicy(memory_evict=MEMORY))
+    started = Started(agent_folder, {"ops": hang, "etl": tasks}, qos=QosPolicy(memory_evict=MEMORY))
     started.host.used = size(1, 9.5)
     started.until(lambda: tasks.ended)
     assert started.ask(request="status")["building"] == ["alpha/ops"]
     started.agent.close()
 
 
-def test_a_plugin_that_cannot_be_built_is_shown_with_its_reason(folder: Path, tasks: Tasks) -> None:
+def test_a_plugin_that_cannot_be_built_is_shown_with_its_reason(agent_folder: Path, tasks: Tasks) -> None:
     def fail(_: object) -> Any:
         raise FileNotFoundError("/etc/ops.token")
 
-    started = Started(folder, {"ops": fail, "etl": tasks})
+    started = Started(agent_folder, {"ops": fail, "etl": tasks})
     started.until(lambda: started.agent.builds.failed and started.agent.agent.tasks)
     assert "FileNotFoundError: /etc/ops.token" in started.ask(request="status")["failed"]["alpha/ops"]
     started.agent.close()
 
 
-def test_only_clusters_with_the_role_of_an_agent_are_built_and_in_that_role_alone(folder: Path) -> None:
+def test_only_clusters_with_the_role_of_an_agent_are_built_and_in_that_role_alone(agent_folder: Path) -> None:
     roles: list[frozenset[Role]] = []
 
     class Sees(Framework):
@@ -111,11 +91,11 @@ def test_only_clusters_with_the_role_of_an_agent_are_built_and_in_that_role_alon
             super().__init__(time.monotonic)
             roles.append(config.roles)
 
-    started = Started(folder, {"etl": Sees, "far": Sees})
+    started = Started(agent_folder, {"etl": Sees, "far": Sees})
     here, far = started.settings.clusters
     started.agent.close()
     far = replace(far, config=replace(far.config, roles=frozenset({Role.CONTROLLER})))
-    started = Started(folder, {}, clusters=(here, far))
+    started = Started(agent_folder, {}, clusters=(here, far))
     started.until(lambda: started.agent.clusters)
     assert list(started.agent.clusters) == ["alpha/etl"]
     assert roles[-1] == {Role.AGENT}
@@ -138,8 +118,27 @@ def test_status_and_explain_have_what_the_commands_show(started: Started) -> Non
     status = "\n".join(render.status(started.ask(GUEST, request="status")))
     assert "cluster alpha/etl" in status
     assert "no task is ended for overdraft" in status
-    assert "in use 4.00" in "\n".join(render.explanation(started.ask(GUEST, request="explain")))
+    explained = "\n".join(render.explanation(started.ask(GUEST, request="explain")))
+    assert "in use 4.00" in explained
+    assert "nothing is due: no row of a controller's ledger counts" in explained
     assert len(lines(started.ask(GUEST, request="tasks"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("to_take_back", "first"),
+    [(GIB, "due: 1.00 GiB less of memory is to be allocated"), (0, "nothing is due: the controller's ledger has")],
+)
+def test_explain_says_what_a_controller_wants_back_and_of_whom(started: Started, to_take_back: int, first: str) -> None:
+    from fallow_core.cli import render
+
+    started.put(replace(row(may_pay=0, stopped=True), to_take_back=to_take_back))
+    started.until(lambda: started.agent.followed.row is not None)
+    started.ask(request="switch", state="stop", scope="alpha/etl", why="maintenance")
+    lines = render.explanation(started.ask(GUEST, request="explain"))
+    assert any(line.startswith(first) for line in lines)
+    text = "alpha/etl: 2.00 GiB allocated, target 1.00 GiB, tasks may be ended for 0.00 GiB; nothing of it is to run"
+    assert text in " ".join(lines)
+    assert "maintenance" in " ".join(lines)
 
 
 def test_a_restore_holds_over_a_restart_until_the_cluster_lends_again(started: Started, tasks: Tasks) -> None:
@@ -177,7 +176,7 @@ def test_stop_of_an_account_here_is_heeded(started: Started) -> None:
     assert started.agent.followed.stopped == {"alpha/etl"}
 
 
-def test_reports_that_fail_keep_nothing_from_being_listed(folder: Path, tasks: Tasks) -> None:
+def test_reports_that_fail_keep_nothing_from_being_listed(agent_folder: Path, tasks: Tasks) -> None:
     class Silent(Tasks):
         @hookimpl
         def report_capacity(self, nodes: tuple[Node, ...], offers: tuple[Offer, ...]) -> CapacityReport:
@@ -185,7 +184,7 @@ def test_reports_that_fail_keep_nothing_from_being_listed(folder: Path, tasks: T
 
     silent = Silent()
     silent.nodes["a1"] = FakeNode(in_force=size(8))
-    started = Started(folder, {"etl": silent}, qos=QosPolicy(memory_evict=MEMORY))
+    started = Started(agent_folder, {"etl": silent}, qos=QosPolicy(memory_evict=MEMORY))
     started.host.used = size(1, 9.5)
     started.until(lambda: silent.ended)
     started.agent.close()

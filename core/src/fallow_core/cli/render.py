@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from fallow_core.cli import render_agent
 from fallow_core.cli.capacity_lines import capacity_lines
 from fallow_core.cli.render_squeeze import squeezed
 from fallow_core.cli.table import amount, paragraph, seconds, switch_words, table
@@ -147,7 +148,9 @@ def explanation(answer: Answer) -> list[str]:
         when = "at once" if due["urgent"] else "with the next call"
         key = due["key"]
         lines += paragraph(f"due {when}: {key['cluster']} {key['framework_node']} to {sizes}; {due['why']}")
-    if not answer["due"]:
+    if answer.get("role") == "agent":
+        lines += render_agent.due(answer["ledger_row"])
+    elif not answer["due"]:
         reasons = "every size is within the band, or waits for its growth to hold, or its cluster was restored"
         lines.append(f"nothing is due: {reasons}")
     for take_back in answer["take_backs"]:

@@ -28,7 +28,7 @@ from fallow_core.standalone.watch import with_others
 from fallow_hookspecs import RESOURCE_NAMES, Role
 
 if TYPE_CHECKING:
-    pass
+    from prometheus_client.core import Metric
 
 log = logging.getLogger("fallow.run")
 
@@ -184,6 +184,13 @@ class AgentProcess(NodeProcess):
 
     def _leave(self) -> None:
         pass  # it sends no sizes, so none is left behind
+
+    def _metrics(self) -> "list[Metric]":
+        from fallow_core.standalone import metrics, squeeze_metrics  # as when they began to be served
+
+        problems = len(self.config.problems)
+        found = metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
+        return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return agent_requests.answer(self, peer, request)

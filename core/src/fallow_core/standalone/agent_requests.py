@@ -99,13 +99,29 @@ def explanation(fallow: AgentProcess) -> View:
         "node": fallow.node.name,
         "mode": PublishingMode.OBSERVE,
         "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
-        "switches": [],
+        "switches": [
+            {"cluster": name, "scope": scope, **asdict(switch)}
+            for name in fallow.followed.names
+            for scope, switch in [fallow.followed.switch_at(name)]
+            if switch.state is not SwitchState.LEND
+        ],
         "take_backs": [],
         "pending": [],
         "withheld": [],
         "due": [],
+        "ledger_row": _row(fallow),
         "decisions": task_view.decisions(fallow.agent, fallow.clock()),
         "squeeze": fallow.squeezing.shown(fallow.config),
+    }
+
+
+def _row(fallow: AgentProcess) -> View:
+    """What a controller says of this node, in bytes of memory; without a row that counts, why there is none."""
+    row = fallow.followed.row
+    return {
+        "why": fallow.followed.row_file.why,
+        "to_take_back": None if row is None else row.to_take_back,
+        "accounts": {} if row is None else {name: asdict(account) for name, account in sorted(row.accounts.items())},
     }
 
 

@@ -75,6 +75,11 @@ class Followed:
         """The switch of a scope, such as a cluster."""
         return self.journal.content.switches.get(scope, Switch())
 
+    def switch_at(self, name: str) -> tuple[str, Switch]:
+        """The switch that counts for a cluster here, and its scope."""
+        pool = self.watched.pool(self.node.name)
+        return strictest(self.journal.content.switches, scopes(name, self.node.name, pool))
+
     @property
     def scopes(self) -> list[str]:
         """All that can be switched here."""
@@ -88,13 +93,9 @@ class Followed:
     @property
     def stopped(self) -> frozenset[str]:
         """The accounts of which nothing is to run here."""
-        pool = self.watched.pool(self.node.name)
-        here = (
-            (name, strictest(self.journal.content.switches, scopes(name, self.node.name, pool))[1].state)
-            for name in self.names
-        )
+        here = {name for name in self.names if self.switch_at(name)[1].state is SwitchState.STOP}
         by_row = set() if self.row is None else {name for name, each in self.row.accounts.items() if each.stopped}
-        return frozenset({name for name, state in here if state is SwitchState.STOP} | by_row)
+        return frozenset(here | by_row)
 
     def set_switches(self, scopes: Iterable[str], state: SwitchState, who: str, why: str, wall_now: float) -> None:
         """Switch scopes; kept over restarts.

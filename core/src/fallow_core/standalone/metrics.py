@@ -4,26 +4,32 @@ Names are `fallow_<what>_<unit>`. CPU is in cores, the one exception to base uni
 What is not known has no sample.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from fallow_core.agent.agent import Agent
 from fallow_core.controller.cluster import CALLS, Cluster
-from fallow_core.controller.controller import Controller
 from fallow_core.errors import FallowError
-from fallow_core.ledger.node_ledger import ResourceLedger
 from fallow_core.ledger.rows import Row
 from fallow_core.log import event
-from fallow_core.model.policy import SwitchState
+from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_core.plugins.lanes import LaneState
 from fallow_core.standalone.reloading import Refusals
 from fallow_hookspecs import ResourceName, TaskState
+
+if TYPE_CHECKING:
+    from fallow_core.agent.agent import Agent
+    from fallow_core.controller.controller import Controller
+    from fallow_core.ledger.entries import ResourceLedger
+    from fallow_core.standalone.followed import Followed
 
 log = logging.getLogger("fallow.metrics")
 
@@ -106,23 +112,40 @@ class _Scrape(Collector):
 def families(
     controller: Controller, agent: Agent, now: float, config_problems: int, refusals: Refusals | None = None
 ) -> list[Metric]:
-    """All metrics of the present state. `config_problems`: mistakes in files, which are not in force."""
-    build = ((version("fallow-core"), str(controller.publishing.mode)), 1)
+    """All metrics of `fallow run` now. `config_problems`: mistakes in files, which are not in force."""
+    text = "0 while the journal cannot be written: then sizes only shrink."
     return [
-        _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build]),
-        _gauge("fallow_config_problems", "Mistakes in files, which are not in force.", (), [((), config_problems)]),
-        _gauge(
-            "fallow_journal_writable",
-            "0 while the journal cannot be written: then sizes only shrink.",
-            (),
-            [((), not controller.journal_error)],
-        ),
+        *_build(controller.publishing.mode, config_problems),
+        _gauge("fallow_journal_writable", text, (), [((), not controller.journal_error)]),
         *_nodes(controller),
         *_rows(controller),
         *_clusters(controller, now),
         *_tasks(controller, agent),
+        _take_backs(controller),
         *_files(refusals or Refusals()),
     ]
+
+
+def families_of_agent(
+    followed: Followed, agent: Agent, now: float, config_problems: int, refusals: Refusals
+) -> list[Metric]:
+    """All metrics of `fallow agent` now: those of `fallow run` that concern it, and whether it has a ledger's row."""
+    text = "1 if a controller's row of the ledger counts: without one no task is ended for overdraft."
+    return [
+        *_build(PublishingMode.OBSERVE, config_problems),
+        _gauge("fallow_ledger_row_counts", text, ("node",), [((agent.node.name,), followed.row is not None)]),
+        *_nodes(followed),
+        *_clusters(followed, now),
+        *_tasks(followed, agent),
+        *_files(refusals),
+    ]
+
+
+def _build(mode: PublishingMode, config_problems: int) -> Iterator[Metric]:
+    build = ((version("fallow-core"), str(mode)), 1)
+    yield _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build])
+    text = "Mistakes in files, which are not in force."
+    yield _gauge("fallow_config_problems", text, (), [((), config_problems)])
 
 
 def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
@@ -133,7 +156,7 @@ def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
     return family
 
 
-def _nodes(controller: Controller) -> Iterator[Metric]:
+def _nodes(controller: Controller | Followed) -> Iterator[Metric]:
     for resource, (unit, divisor) in UNITS.items():
         ledgers = {node: ledger.of(resource) for node, ledger in controller.ledgers.items()}
         for what, (text, value) in NODE_METRICS.items():
@@ -158,7 +181,7 @@ def _rows(controller: Controller) -> Iterator[Metric]:
         yield _gauge(name, "The size that the ledger wants for the row.", labels, offers)
 
 
-def _clusters(controller: Controller, now: float) -> Iterator[Metric]:
+def _clusters(controller: Controller | Followed, now: float) -> Iterator[Metric]:
     clusters = dict(sorted(controller.clusters.items()))
     up = [((name,), name in clusters) for name in controller.names]
     yield _gauge("fallow_cluster_up", "1 if the cluster's plugin instance was built.", ("cluster",), up)
@@ -201,7 +224,7 @@ def _files(refusals: Refusals) -> Iterator[Metric]:
     yield reads
 
 
-def _tasks(controller: Controller, agent: Agent) -> Iterator[Metric]:
+def _tasks(controller: Controller | Followed, agent: Agent) -> Iterator[Metric]:
     node = agent.node.name
     counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
     listed = [name for name, cluster in sorted(controller.clusters.items()) if node in cluster.lists]
@@ -212,7 +235,10 @@ def _tasks(controller: Controller, agent: Agent) -> Iterator[Metric]:
     for (name, strategy), count in sorted(agent.ended.items()):
         ended.add_metric([node, name, strategy], count)
     yield ended
+
+
+def _take_backs(controller: Controller) -> Metric:
     started = CounterMetricFamily("fallow_take_backs_started", "Take-backs that were started.", labels=["cluster"])
     for name in controller.names:
         started.add_metric([name], controller.taking_back.started[name])
-    yield started
+    return started

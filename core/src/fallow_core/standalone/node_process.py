@@ -37,6 +37,8 @@ from fallow_core.standalone.watch import Watch
 from fallow_hookspecs import Node, Process
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from fallow_core.controller.controller import Controller
     from fallow_core.standalone.followed import Followed
 
@@ -118,9 +120,17 @@ class NodeProcess(ABC):
         for problem in self.config.problems:
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
+    @abstractmethod
+    def _metrics(self) -> "list[Metric]":
+        """All metrics now."""
+
     def _serve_metrics(self) -> Callable[[], None]:
         """Serve `/metrics`; the result stops it."""
-        return lambda: None
+        if self.config.metrics is None:
+            return lambda: None
+        from fallow_core.standalone import metrics  # takes a megabyte, which who serves none does not need
+
+        return metrics.serve(*self.config.metrics, lambda: self.inbox.ask(self._metrics))
 
     @abstractmethod
     def _leave(self) -> None:

@@ -102,17 +102,10 @@ class Standalone(NodeProcess):
             event(log, logging.ERROR, "journal_lost", reason=self.controller.journal.lost)
         super()._tell_start()
 
-    def _serve_metrics(self) -> Callable[[], None]:
-        if self.config.metrics is None:
-            return lambda: None
-        address, port = self.config.metrics
-
-        def families() -> list[Metric]:
-            problems = len(self.config.problems)
-            found = metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
-            return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]
-
-        return metrics.serve(address, port, lambda: self.inbox.ask(families))
+    def _metrics(self) -> list[Metric]:
+        problems = len(self.config.problems)
+        found = metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
+        return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return requests.answer(self, peer, request)

@@ -1,0 +1,48 @@
+"""What `fallow agent` must not hold in memory: it runs on every node."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HEAVY = (
+    "asyncio",
+    "difflib",
+    "grpc",
+    "multiprocessing",
+    "numpy",
+    "prometheus_client",
+    "rich",
+    "subprocess",
+    "urllib.request",
+    "xml.etree",
+    "fallow_core.cli.inspect",
+    "fallow_core.controller.controller",
+    "fallow_core.ledger.fleet",
+    "fallow_core.ledger.publishing",
+    "fallow_core.standalone.doctor",
+    "fallow_core.standalone.process",
+    "fallow_yarn",
+)
+RUNS = """
+import sys
+from pathlib import Path
+from fallow_core.cli import agent, main
+from fallow_core.config.load import load
+from fallow_core.plugins import discovery
+from fallow_core.standalone.agent_process import AgentProcess
+
+Path("fallow.yaml").write_text("apiVersion: fallow/v1\\nkind: Fallow\\nstateDir: state\\nmetrics: off\\n")
+process = AgentProcess(load(Path("fallow.yaml"), discovery.load))
+process.step()
+process.close()
+print(*sys.modules)
+"""
+
+
+def test_an_agent_that_runs_has_imported_nothing_that_only_others_need(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RUNS], capture_output=True, text=True, check=True, timeout=50, cwd=tmp_path
+    )
+    loaded = set(done.stdout.split())
+    assert "fallow_core.agent.agent" in loaded
+    assert sorted(loaded & set(HEAVY)) == []
