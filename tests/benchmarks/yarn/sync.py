@@ -32,11 +32,13 @@ PLAIN = "plain"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Seconds until the call was answered and until the scheduler's total was right; CPU seconds of the plugin."""
+    """Seconds until the call was answered and until the scheduler's total was right; CPU seconds of the plugin for the
+    call, and of the ResourceManager until then."""
 
     answered: float
     right: float
-    cpu: float
+    ours: float
+    theirs: float
 
 
 def run(jars: Jars, folder: Path, nodes: int, rounds: int) -> list[str]:
@@ -91,20 +93,17 @@ def _in_turn(fleet: Fleet, specs: Mapping[str, Mapping[str, object]], rounds: in
 def _change(fleet: Fleet, plugin: YarnInstance, rng: Random) -> Cost:
     sizes = sending.varied(fleet.ids, rng)
     act = sending.by_plugin(plugin, sizes)
-    began, cpu = time.monotonic(), time.process_time()
+    began, ours, theirs = time.monotonic(), time.process_time(), fleet.cpu_seconds()
     act()
-    answered, cpu = time.monotonic() - began, time.process_time() - cpu
+    answered, ours = time.monotonic() - began, time.process_time() - ours
     fleet.wait_until_right(sending.total_of(sizes))
-    return Cost(answered=answered, right=time.monotonic() - began, cpu=cpu)
+    right = time.monotonic() - began
+    return Cost(answered=answered, right=right, ours=ours, theirs=fleet.cpu_seconds() - theirs)
 
 
 def _show(title: str, found: Mapping[str, list[Cost]]) -> list[str]:
     middle = {
-        name: Cost(
-            answered=median(cost.answered for cost in costs),
-            right=median(cost.right for cost in costs),
-            cpu=median(cost.cpu for cost in costs),
-        )
+        name: Cost(**{field: median(getattr(cost, field) for cost in costs) for field in Cost.__slots__})
         for name, costs in found.items()
     }
     plain = middle[PLAIN]
@@ -113,12 +112,13 @@ def _show(title: str, found: Mapping[str, list[Cost]]) -> list[str]:
             name,
             f"{cost.answered:.2f} s",
             f"{cost.right:.2f} s",
-            f"{1000 * cost.cpu:.0f} ms",
             f"{_ratio(cost, plain):.2f} x",
+            f"{1000 * cost.ours:.0f} ms",
+            f"{cost.theirs:.2f} s",
         ]
         for name, cost in middle.items()
     ]
-    table.show(title, ["", "answered", "in force", "CPU of the plugin", "in force, to plain"], rows)
+    table.show(title, ["", "answered", "in force", "of plain", "CPU of the plugin", "of the ResourceManager"], rows)
     return [
         f"with {name} sizes are in force after {_ratio(cost, plain):.2f} x of plain, expected {MOST_RATIO} at most"
         for name, cost in middle.items()
