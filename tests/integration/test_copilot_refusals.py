@@ -3,9 +3,12 @@
 import os
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.integration import copilot_plugin
 from tests.integration.copilot_stage import lay_out
 
 from fallow_hookspecs.copilot.command import main
@@ -55,6 +58,15 @@ def test_a_plugin_that_is_not_there(refusal: Refusal) -> None:
     said = refusal(plugin="nowhere")
     assert "plugin 'nowhere' is not installed; installed are " in said
     assert "yarn" in said
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [((7, 9), "it is written for API levels 7 to 9, this Fallow has level 0"), (None, "it has the api_levels None")],
+)
+def test_a_plugin_of_another_level(refusal: Refusal, monkeypatch: pytest.MonkeyPatch, levels: Any, said: str) -> None:
+    monkeypatch.setattr(copilot_plugin, "PLUGIN", replace(copilot_plugin.PLUGIN, api_levels=levels))
+    assert said in refusal()
 
 
 def test_a_directory_that_is_open_to_others(refusal: Refusal, tmp_path: Path) -> None:
