@@ -199,7 +199,10 @@ def _by_whom(requests: Iterable[tuple[RunningApplication, Request]]) -> str:
     counts: Counter[tuple[str, str]] = Counter()
     for application, request in requests:
         counts[application.queue, application.user] += request.containers
-    shown = [f"{count} containers of {user} in {queue}" for (queue, user), count in counts.most_common(MOST_SHOWN)]
+    shown = [
+        f"{count} container{'' if count == 1 else 's'} of {user} in {queue}"
+        for (queue, user), count in counts.most_common(MOST_SHOWN)
+    ]
     more = [f"and of {len(counts) - MOST_SHOWN} others"] if len(counts) > MOST_SHOWN else []
     return ", ".join([*shown, *more])
 
