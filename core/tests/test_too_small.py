@@ -63,6 +63,7 @@ def test_where_no_request_is_known_to_wait_every_offer_is_made(pending: Pending 
         (Due(key=KEY, size=Resources(2000, 4 * GIB + (1 << 20)), urgent=False, why=""), ROW),  # it is renewed
         (due(8000, 7), replace(ROW, in_flight=(Sent(size=Resources(8000, 7 * GIB), sent_at=1),))),  # it was sent
         (due(8000, 7), replace(ROW, floor=Resources(1000, 5 * GIB))),  # it is below its floor
+        (due(8000, 7), replace(ROW, allocated=Resources(3000, 4 * GIB))),  # it is below what is allocated
         (due(8000, 7), replace(ROW, in_force=None)),  # its size is not known
         (due(8000, 7, take_back={"memory": 60}), ROW),
     ],

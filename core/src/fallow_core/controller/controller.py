@@ -235,8 +235,8 @@ class Controller:
             ledger = node_ledger(inputs)
             self.ledgers[node.name] = ledger
             found = due_rows(ledger, inputs.rows, self._holds, limits, now, lasts)
+            found = self.withheld.step(node.name, found, self.clusters)
             due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
-        due = self.withheld.step(due, self.clusters)
         due = self.keeping.step(due, self.clusters, [task for of_node in seen.values() for task in of_node.tasks])
         self.due = {d.key: d for d in due if self._is_published(d.key)}
         if self.publishing.mode is PublishingMode.OBSERVE:

@@ -9,14 +9,14 @@ from fallow_core.ledger.too_small import too_small
 
 
 class Withheld:
-    """`reasons` of the newest round, by row."""
+    """`reasons` of the newest round of each node, by row."""
 
     def __init__(self) -> None:
         self.reasons: dict[RowKey, str] = {}
 
-    def step(self, due: Iterable[Due], clusters: Mapping[str, Cluster]) -> list[Due]:
-        """What is due, without those."""
-        self.reasons = {}
+    def step(self, node: str, due: Iterable[Due], clusters: Mapping[str, Cluster]) -> list[Due]:
+        """What is due on a node, without those. Before take-backs are added: what they send is always sent."""
+        self.reasons = {key: why for key, why in self.reasons.items() if key.node != node}
         made = []
         for each in due:
             cluster = clusters[each.key.cluster]

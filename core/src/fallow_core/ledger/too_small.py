@@ -12,8 +12,8 @@ from fallow_hookspecs import Capabilities, Pending, ResourceName, Resources
 def too_small(due: Due, row: Row, pending: Pending | None, capabilities: Capabilities | None) -> str:
     """Why an offer is not made, in words; empty where it is.
 
-    It is made unless it does nothing but grow, by more than a unit (that much renews an offer) and from its floor on.
-    A resource that the framework does not heed keeps nothing from starting.
+    It is made unless it does nothing but grow, by more than a unit (that much renews an offer), and from a size that is
+    no less than its floor and than what is allocated. A resource that the framework does not heed keeps nothing away.
     """
     newest = row.newest_size
     if pending is None or pending.smallest is None or pending.total == ZERO or newest is None or due.take_back:
@@ -33,9 +33,9 @@ def too_small(due: Due, row: Row, pending: Pending | None, capabilities: Capabil
 def _only_grows(size: Resources, newest: Resources, row: Row) -> bool:
     names: tuple[ResourceName, ...] = ("cpu", "memory")
     grows = [size.amount(name) - newest.amount(name) for name in names]
-    is_at_floor = all(newest.amount(name) >= row.floor.amount(name) for name in names)
+    is_enough = all(newest.amount(name) >= max(row.floor.amount(name), row.allocated.amount(name)) for name in names)
     more = any(by > row.unit.amount(name) for by, name in zip(grows, names, strict=True))
-    return min(grows) >= 0 and more and is_at_floor
+    return min(grows) >= 0 and more and is_enough
 
 
 def _words(name: ResourceName, value: int) -> str:
