@@ -80,8 +80,16 @@ def report(instance: YarnInstance) -> CapacityReport:
 
 
 def row(instance: YarnInstance) -> ReportRow:
-    (found,) = report(instance).rows
-    return found
+    """The node's row; for a moment after a change of its size nothing can be said of it."""
+    rows: list[ReportRow] = []
+
+    def seen() -> bool:
+        rows[:] = report(instance).rows
+        return bool(rows)
+
+    until(seen)
+    assert len(rows) == 1
+    return rows[0]
 
 
 def offer(instance: YarnInstance, yarn: EmbeddedYarn, size: Size) -> OfferAnswer:
@@ -242,3 +250,28 @@ def test_of_a_host_all_node_managers_leave_or_none(leaving: WhenEmpty, manager: 
     ticks.now += EMPTY_SECONDS
     look_with(State.RUNNING)
     assert manager.hosts == {"n1": State.RUNNING, "n2": State.DECOMMISSIONING}
+
+
+def test_nodes_on_their_way_that_somebody_takes_in_stay_in(
+    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+) -> None:
+    pass_time(leaving, manager, ticks)
+    assert set(manager.hosts.values()) == {State.DECOMMISSIONING}
+    recommission(manager, Lists((ListFile(exclude),)), ["n1", "n2"])
+    ticks.now += 1
+    look(leaving, manager, n1=FLOOR, n2=FLOOR)
+    look(leaving, manager, n1=FLOOR, n2=FLOOR)
+    assert set(manager.hosts.values()) == {State.RUNNING}
+
+
+def test_nodes_on_their_way_are_told_to_one_that_became_active(
+    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+) -> None:
+    pass_time(leaving, manager, ticks)
+    manager.hosts.update(dict.fromkeys(manager.hosts, State.RUNNING))
+    look(leaving, manager)
+    assert set(manager.hosts.values()) == {State.DECOMMISSIONING}
+    manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
+    look(leaving, manager)
+    assert leaving.parked == {"n1:1", "n2:1"}
+    assert exclude.read_text() == TEXT + "n1\nn2\n"

@@ -4,8 +4,8 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,23 @@ from tests.e2e.yarn.rest import USER, wait_for
 from tests.e2e.yarn.sizes import SETUP
 from tests.e2e.yarn_ha.pair import Pair
 
+from fallow_hookspecs import (
+    ClusterConfig,
+    Node,
+    NodeState,
+    Offer,
+    OfferAnswer,
+    PluginError,
+    Refusal,
+    ReportRow,
+    Resources,
+    Role,
+)
+from fallow_yarn.config import YarnSpec
+from fallow_yarn.lifecycle.when_empty import EMPTY_SECONDS
+from fallow_yarn.plugin import YarnInstance
+
+HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 SECONDS = 60
 KEPT = "# nodes that are repaired\n"
 
@@ -148,3 +165,45 @@ def test_force_ends_what_runs(pair: Pair, fallow: Fallow, app: Application) -> N
     assert "decommissioned" in fallow.succeed("yarn", "decommission", "localhost", "--force")
     assert states(pair) == ["DECOMMISSIONED"]
     assert "RUNNING" not in fallow.succeed("yarn", "recommission", "localhost")
+
+
+def test_a_node_that_is_out_for_being_empty_comes_back_through_a_failover(pair: Pair, exclude: Path) -> None:
+    exclude.write_text(KEPT)
+    pair.kill("nm1")
+    pair.launch("nm1")
+    pair.wait_ready()
+    later = 0.0
+    (node_id,) = pair.nodes()
+    spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER, "whenEmpty": "decommission"}
+    config = ClusterConfig(name="real", roles=frozenset(Role), spec=YarnSpec.model_validate(spec))
+    instance = YarnInstance(config, lambda: time.monotonic() + later)
+
+    def rows() -> Sequence[ReportRow]:
+        with suppress(PluginError):
+            return instance.report_capacity((HERE,), (), 20.0).rows
+        return ()
+
+    def offer(size: Resources) -> OfferAnswer:
+        offered = Offer(node=HERE.name, framework_node=node_id, total=size)
+        return instance.report_capacity((HERE,), (offered,), 20.0).answers[0]
+
+    def is_out() -> bool:
+        shown = [(row.in_force, row.state) for row in rows()]
+        return shown == [(floor, NodeState.RUNNING)] and exclude.read_text() == KEPT + "localhost\n"
+
+    with closing(instance):
+        wait_for(lambda: len(rows()) == 1, SECONDS, "a report")
+        floor = rows()[0].floor
+        assert offer(floor).accepted == floor
+        wait_for(lambda: [row.in_force for row in rows()] == [floor], SECONDS, "the floor")
+        later += EMPTY_SECONDS
+        wait_for(is_out, SECONDS, "the empty node to be out")
+        with pair.failed_over():
+            wait_for(is_out, SECONDS, "it to be out still")
+            assert states(pair) in ([], ["DECOMMISSIONED"])
+            assert offer(Resources(2 * floor.cpu_milli, 2 * floor.memory_bytes)).refusal is Refusal.UNKNOWN_NODE
+            assert exclude.read_text() == KEPT
+            pair.kill("nm1")
+            pair.launch("nm1")
+            pair.wait_ready()
+            assert [row.state for row in rows()] == [NodeState.RUNNING]

@@ -34,7 +34,7 @@ ADDRESSES = ("address", "admin.address", "scheduler.address", "resource-tracker.
 class Shape:
     """What the YARN looks like. `licences`: how many of a further resource type nm1 has; 0: there is no such type.
 
-    `exclude` is the file of excluded hosts.
+    `exclude` and `include` are the files of excluded and included hosts.
     """
 
     nodes: int = 1
@@ -44,6 +44,7 @@ class Shape:
     admin: str | None = None
     licences: int = 0
     exclude: Path | None = None
+    include: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,7 @@ class EmbeddedOne:
                 custom={"nm1": {"licence": shape.licences}, "nm2": {"licence": 0}} if shape.licences else {},
                 version=VERSION,
                 exclude_file=shape.exclude,
+                include_file=shape.include,
                 heartbeat_seconds=self.heartbeat_seconds,
                 change_seconds=0.002,
             ),
@@ -175,8 +177,9 @@ class RealOne:
             site["rm"] |= config.FAIR_SCHEDULER
         if shape.admin is not None:
             site["rm"]["yarn.admin.acl"] = shape.admin
-        if shape.exclude is not None:
-            site["rm"]["yarn.resourcemanager.nodes.exclude-path"] = str(shape.exclude)
+        for kind, path in (("exclude", shape.exclude), ("include", shape.include)):
+            if path is not None:
+                site["rm"][f"yarn.resourcemanager.nodes.{kind}-path"] = str(path)
         if shape.licences:
             site["rm"]["yarn.resource-types"] = "licence"
             amount = {"yarn.nodemanager.resource-type.licence": str(shape.licences)}

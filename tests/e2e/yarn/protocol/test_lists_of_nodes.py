@@ -2,6 +2,7 @@
 
 import getpass
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,18 @@ from tests.e2e.yarn.protocol.clusters import MASTER_MB, Manager, Shape, Yarn
 from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
+from fallow_yarn.access import Access
 from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError
 from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.ipc.protos import yarn_pb2
 from fallow_yarn.lifecycle.decommissioning import Decommissioning
 from fallow_yarn.lifecycle.list_file import ListFile
 from fallow_yarn.lifecycle.lists import EXCLUDE_KEY, Lists
 from fallow_yarn.lifecycle.recommissioning import recommission
-from fallow_yarn.rm.admin import NodeUpdate
+from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.nodes import Node, State
+from fallow_yarn.rm.place import Server, server
 from fallow_yarn.rm.size import Size
 
 EMPTY = "<?xml version='1.0'?>\n<!-- ours -->\n<hosts>\n</hosts>\n"
@@ -37,19 +41,28 @@ def exclude(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def cluster(start_yarn: StartYarn, exclude: Path) -> Yarn:
+def include(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lists") / "include"
+
+
+@pytest.fixture(scope="module")
+def cluster(start_yarn: StartYarn, exclude: Path, include: Path) -> Yarn:
     exclude.write_text(EMPTY)
-    return start_yarn(Shape(memory_mb=FULL.memory_mb, vcores=FULL.vcores, admin="nobody-else", exclude=exclude))
+    include.write_text("")
+    shape = Shape(memory_mb=FULL.memory_mb, vcores=FULL.vcores, admin="nobody-else", exclude=exclude, include=include)
+    return start_yarn(shape)
 
 
 @pytest.fixture
-def rm(cluster: Yarn, exclude: Path) -> Iterator[ResourceManager]:
-    """A client of a cluster whose node is in use and idle, with a NodeManager that has just started."""
+def rm(cluster: Yarn, exclude: Path, include: Path) -> Iterator[ResourceManager]:
+    """A client of a cluster whose node is in use and idle."""
     exclude.write_text(EMPTY)
+    include.write_text("")
     made = client(cluster.rm)
     made.refresh_nodes(0, soon())
-    cluster.kill("nm1")
-    cluster.start("nm1")
+    if node(made).state is not State.RUNNING:
+        cluster.kill("nm1")
+        cluster.start("nm1")
     wait_for(lambda: not unfinished(cluster), WAIT_SECONDS, "the end of what an earlier test has left")
     yield made
     made.close()
@@ -131,6 +144,36 @@ def test_a_grace_of_nothing_ends_what_runs_and_the_node_manager(
     assert isinstance(answer.error, UnknownNodeError)
     metrics = rest.call(cluster.rm.web, "/ws/v1/cluster/metrics")["clusterMetrics"]
     assert (metrics["activeNodes"], metrics["decommissioningNodes"], metrics["decommissionedNodes"]) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("kind", [yarn_pb2.NORMAL, yarn_pb2.FORCEFUL])
+def test_the_other_kinds_of_refresh_end_what_has_a_grace(
+    cluster: Yarn, rm: ResourceManager, exclude: Path, tmp_path: Path, kind: yarn_pb2.DecommissionType
+) -> None:
+    end = tmp_path / "end"
+    app = cluster.submit(1, 512, 1, f"while ! test -e {end}; do sleep 0.1; done")
+    wait_for(lambda: len(app.running()) == 1, WAIT_SECONDS, "the container")
+    exclude.write_text(host(node(rm).host))
+    rm.refresh_nodes(600, soon())
+    wait_state(rm, State.DECOMMISSIONING)
+    admin = Access.simple(getpass.getuser()).connection(server(Server.ADMIN, cluster.rm.admin, "here"), ADMIN_PROTOCOL)
+    with closing(admin):
+        admin.call("refreshNodes", yarn_pb2.RefreshNodesRequest(kind=kind).SerializeToString(), soon())
+    wait_state(rm, State.DECOMMISSIONED)
+    end.touch()  # where it is begun anew
+
+
+def test_a_host_that_is_not_included_is_out_and_recommissioning_includes_it(
+    rm: ResourceManager, cluster: Yarn, exclude: Path, include: Path
+) -> None:
+    include.write_text("elsewhere\n")
+    rm.refresh_nodes(0, soon())
+    wait_state(rm, State.DECOMMISSIONED)
+    recommission(rm, Lists((ListFile(exclude),), (ListFile(include),)), [node(rm).host])
+    assert include.read_text() == f"elsewhere\n{node(rm).host}\n"
+    cluster.kill("nm1")
+    cluster.start("nm1")
+    assert node(rm).state is State.RUNNING
 
 
 def test_the_procedure_takes_an_idle_node_out_and_in_again(rm: ResourceManager, cluster: Yarn, exclude: Path) -> None:

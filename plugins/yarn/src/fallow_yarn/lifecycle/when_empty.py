@@ -53,7 +53,8 @@ class WhenEmpty:
         due = self._due(nodes, floor)
         try:
             lists = self._lists(manager, deadline)
-            known = [nodes[node_id].node for node_id in lists.parked.read() if node_id in nodes]
+            on_its_way = frozenset() if self._leaving is None else self._leaving[1]
+            known = [nodes[node_id].node for node_id in lists.parked.read() - on_its_way if node_id in nodes]
             back = {node.host for node in known if node.state in ACTIVE and node.state is not State.DECOMMISSIONING}
             if back or due or self._leaving is not None:
                 with lists.locked():
@@ -139,7 +140,9 @@ class WhenEmpty:
             lists.parked.add(node_ids)
         elif self._leaving is not None:
             out, node_ids = self._leaving
-            if out.look().done:
+            if not node_ids & lists.parked.read():  # somebody has taken them in meanwhile
+                self._leaving = None
+            elif out.look().done:
                 lists.parked.add(node_ids)
                 out.settle()
                 self._leaving = None
