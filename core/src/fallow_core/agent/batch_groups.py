@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from fallow_core.agent.memberships import LOOK_AGAIN_SECONDS, Memberships
+from fallow_core.agent.memberships import Memberships, due_at
 from fallow_core.errors import CgroupError
 from fallow_core.model.task import SeenTask, TaskKey
 from fallow_core.node.cgroups.hierarchy import Hierarchy
@@ -57,7 +57,7 @@ class BatchGroups:
         self._own_name = own_name
         self._memberships = memberships
         self._places: dict[Process, tuple[str, str]] = {}
-        self._checked: dict[str, float] = {}
+        self._checks: dict[str, tuple[float, float]] = {}
 
     def find(
         self,
@@ -125,15 +125,17 @@ class BatchGroups:
 
     def _check(self, groups: Mapping[str, BatchGroup], batch: BatchPass, now: float) -> None:
         """Look now and then whether anything else is in a group that Fallow did not make."""
-        self._checked = {path: at for path, at in self._checked.items() if path in groups}
+        self._checks = {path: check for path, check in self._checks.items() if path in groups}
         self.foreign = {path: why for path, why in self.foreign.items() if path in groups}
         for path, group in groups.items():
-            if group.home is not None or now - self._checked.get(path, now - LOOK_AGAIN_SECONDS) < LOOK_AGAIN_SECONDS:
+            due, since = self._checks.get(path, (now, now))
+            if group.home is not None or now < due:
                 continue
-            self._checked[path] = now
-            self.foreign.pop(path, None)
+            was_foreign = self.foreign.pop(path, None) is not None
             if strangers := self._strangers(path, batch):
                 self.foreign[path] = f"/{path} is not of batch alone: process {strangers[0]} is in it too"
+            since = now if bool(strangers) != was_foreign else since
+            self._checks[path] = (due_at(now, since), since)
 
     def _strangers(self, group: str, batch: BatchPass) -> list[int]:
         found: list[int] = []
