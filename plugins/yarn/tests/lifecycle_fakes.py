@@ -1,9 +1,12 @@
 """A ResourceManager in memory that reads a list of excluded hosts."""
 
+from collections.abc import Sequence
+
 from fallow_yarn.access import Access
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.lifecycle.list_file import ListFile
+from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.nodes import Node, State
 from fallow_yarn.rm.size import Size
@@ -19,6 +22,8 @@ class FakeManager(ResourceManager):
         self.file = file
         self.hosts = dict(states)
         self.graces: dict[str, int] = {}
+        self.used: dict[str, Size] = {}
+        self.updates: list[tuple[str, Size]] = []
         self.errors: list[YarnError | None] = []
         self.refreshed: list[int] = []
         self.reads_file = True
@@ -33,7 +38,7 @@ class FakeManager(ResourceManager):
                 state=state,
                 capability=Size(1, 1),
                 custom=(),
-                used=Size(0, 0),
+                used=self.used.get(host, Size(0, 0)),
                 containers=0,
                 grace_seconds=self.graces.get(host),
             )
@@ -50,6 +55,11 @@ class FakeManager(ResourceManager):
             self.hosts[host] = State.DECOMMISSIONING if host in known else State.RUNNING
             own = known.get(host)
             self.graces[host] = grace_seconds if own is None else own
+
+    def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
+        self._fail()
+        self.updates += [(update.node_id, update.size) for update in updates]
+        return tuple(UpdateAnswer(node_id=update.node_id, error=None) for update in updates)
 
     def check_rights(self, deadline: Deadline) -> None:
         self._fail()

@@ -12,6 +12,7 @@ from fallow_yarn.lifecycle.list_file import ListFile, ListFileError
 from fallow_yarn.lifecycle.lists import LifecycleError, Lists
 from fallow_yarn.lifecycle.recommissioning import recommission
 from fallow_yarn.rm.nodes import State
+from fallow_yarn.rm.size import Size
 
 GRACE_SECONDS = 600
 
@@ -60,6 +61,15 @@ def test_the_host_is_in_the_file_only_while_the_resource_manager_reads_it(
     assert out.look().done
     out.settle()
     assert file.read() == TEXT + "n1\n"
+
+
+def test_a_node_that_is_smaller_than_what_runs_there_gets_that_size_first(
+    out: Decommissioning, manager: FakeManager
+) -> None:
+    manager.used = {"n1": Size(0, 3), "n2": Size(5, 5)}
+    out.begin()
+    assert manager.updates == [("n1:1", Size(1, 3))]
+    assert manager.hosts["n1"] is State.DECOMMISSIONING
 
 
 def test_one_that_became_active_meanwhile_is_told_what_is_left(

@@ -172,6 +172,7 @@ def test_a_node_that_is_out_for_being_empty_comes_back_through_a_failover(pair: 
     pair.kill("nm1")
     pair.launch("nm1")
     pair.wait_ready()
+    wait_for(lambda: sum(node.containers for node in pair.nodes().values()) == 0, SECONDS, "the end of earlier tests")
     later = 0.0
     (node_id,) = pair.nodes()
     spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER, "whenEmpty": "decommission"}

@@ -15,7 +15,9 @@ from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.lifecycle.lists import EXCLUDE_KEY, LifecycleError, Lists
 from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.nodes import ACTIVE, Node, State
+from fallow_yarn.rm.size import Size
 
 CALL_SECONDS: Final = 10.0
 MOST_IGNORED: Final = 5
@@ -99,9 +101,24 @@ class Decommissioning:
     def _tell(self, nodes: Collection[Node]) -> None:
         seconds = max(0, math.ceil(self._end - self._clock()))
         self._lists.check_others(nodes, self._hosts, seconds)
+        self._make_fit(nodes)
         with self._lists.excluded_meanwhile(self._hosts, seconds):
             self._manager.refresh_nodes(seconds, self._soon())
         self._told_seconds = seconds
+
+    def _make_fit(self, nodes: Collection[Node]) -> None:
+        """Give nodes that are smaller than what they have allocated that size.
+
+        A ResourceManager that takes a node in again gives it the size of before, and ends at once what does not fit.
+        """
+        small = [
+            NodeUpdate(node_id=node.node_id, size=_larger(node.capability, node.used), custom=node.custom)
+            for node in nodes
+            if node.host in self._hosts and node.state is State.RUNNING
+            if node.capability != _larger(node.capability, node.used)
+        ]
+        if small:
+            self._manager.update(small, self._soon())
 
     def _soon(self) -> Deadline:
         return Deadline.after(CALL_SECONDS)
@@ -117,3 +134,7 @@ class Decommissioning:
             f" it reads exclude file {read}, and {files} was written; say where its file is on this host with"
             " spec.excludeFiles, with one for each ResourceManager unless they share it"
         )
+
+
+def _larger(one: Size, other: Size) -> Size:
+    return Size(max(one.memory_mb, other.memory_mb), max(one.vcores, other.vcores))
