@@ -10,7 +10,7 @@ from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import NodeState, ReportRow, Resources
 
 A, B = (RowKey("node", f"yarn/{name}", f"nm-{name}:1") for name in "ab")
-POLICY = PublishingPolicy()
+POLICY = PublishingPolicy(band_percent=10)
 WHOLE_NODE = NodePolicy(cpu=ResourcePolicy(watermark_percent=100), memory=ResourcePolicy(watermark_percent=100))
 
 

@@ -91,7 +91,7 @@ kind: Fallow
 # exclusive: no capacity is promised twice. shared: what is free is promised to every cluster, nothing is taken back.
 #  sharing: exclusive
 # A change of less than this share of the size is not sent.
-#  band: 10%
+#  band: 15%
 # Growth goes to the smallest target of this time.
 #  growthHold: 60s
 # How often sizes are sent, and how often the framework is asked.

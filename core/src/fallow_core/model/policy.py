@@ -122,7 +122,7 @@ class PublishingPolicy:
 
     mode: PublishingMode = PublishingMode.OBSERVE
     sharing: Sharing = Sharing.EXCLUSIVE
-    band_percent: int = 10
+    band_percent: int = 15
     growth_hold_seconds: float = 60.0
     in_flight_seconds: float = 60.0
     degrade_after_seconds: float = 60.0
