@@ -157,8 +157,8 @@ def test_a_name_that_stands_for_another_address_after_a_failover_is_looked_up_ag
     serves = "rm1"
     known = socket.getaddrinfo
 
-    def look_up(host: str, port: int, **how: Any) -> Any:
-        if host != "rm.test":
+    def look_up(host: str | bytes, port: int, **how: Any) -> Any:
+        if host not in ("rm.test", b"rm.test"):
             return known(host, port, **how)
         return known("127.0.0.1", int(ports[serves][port - 1].rpartition(":")[2]), **how)
 
