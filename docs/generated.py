@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
+from prometheus_client.core import Metric
 
 from fallow_core.cli.main import fallow
 from fallow_core.config.load import load
@@ -12,7 +13,6 @@ from fallow_core.config.template import CORE_TEMPLATE, cluster_template
 from fallow_core.plugins import discovery
 from fallow_core.standalone import metrics, squeeze_metrics
 from fallow_core.standalone.agent_process import AgentProcess
-from fallow_core.standalone.exposition import Family
 from fallow_core.standalone.process import Standalone
 from fallow_hookspecs.testing import CLAUSES
 
@@ -38,7 +38,7 @@ def cluster_files() -> Iterator[tuple[str, str]]:
         yield name, cluster_template(discovery.load(name).plugin)
 
 
-def metric_families() -> dict[str, Family]:
+def metric_families() -> dict[str, Metric]:
     """Every metric by the name that it is served with, from a Fallow and an agent that have measured nothing yet."""
     with TemporaryDirectory() as name:
         file = Path(name) / "fallow.yaml"
@@ -50,7 +50,7 @@ def metric_families() -> dict[str, Family]:
         agent = AgentProcess(load(file, discovery.load))
         found += metrics.families_of_agent(agent.followed, agent.agent, agent.clock(), 0, agent.refusals)
         agent.close()
-        return {each.served_name: each for each in found}
+        return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
 
 
 def _commands_page() -> str:
@@ -67,7 +67,7 @@ def _cluster_files_page() -> str:
 
 def _metrics_page() -> str:
     rows = [
-        f"| `{name}` | {family.type} | {', '.join(family.labels)} | {family.documentation} |"
+        f"| `{name}` | {family.type} | {', '.join(family._labelnames)} | {family.documentation} |"  # type: ignore[attr-defined]  # noqa: SLF001 - told only with samples, and there are none yet
         for name, family in metric_families().items()
     ]
     return "\n".join(["| metric | type | labels | what it says |", "| --- | --- | --- | --- |", *rows])

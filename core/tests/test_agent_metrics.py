@@ -2,14 +2,20 @@ import socket
 import threading
 import urllib.request
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from core.tests.fake_agent_process import Started, row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from prometheus_client.core import Metric
 
 
 def samples(started: Started) -> dict[str, float]:
     """All samples by name and the values of their labels."""
-    every = [each for family in started.agent._metrics() for each in family.samples]
-    return {" ".join([each.name, *each.labels.values()]): each.value for each in every}
+    found: list[Metric] = started.agent._metrics()
+    return {" ".join([each.name, *each.labels.values()]): each.value for family in found for each in family.samples}
 
 
 def test_an_agent_shows_its_node_its_tasks_and_its_plugins(started: Started) -> None:
@@ -39,7 +45,7 @@ def test_an_agent_serves_them_where_the_file_says(started: Started) -> None:
         address, port = probe.getsockname()
     started.agent.config = replace(started.settings, metrics=(address, port))
     started.agent.inbox.ask = lambda function: function()  # type: ignore[method-assign]
-    stop = started.agent._serve_metrics()
+    stop: Callable[[], None] = started.agent._serve_metrics()
     try:
         with urllib.request.urlopen(f"http://{address}:{port}/metrics", timeout=5) as answer:
             assert 'fallow_cluster_up{cluster="alpha/etl"} 1.0' in answer.read().decode()

@@ -3,14 +3,15 @@ import re
 import socket
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from core.tests import fake_framework
 from core.tests.fake_framework import GIB, NODE, World, size
 from core.tests.qos_values import seen
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from fallow_core.agent.agent import Agent
@@ -19,8 +20,7 @@ from fallow_core.controller.cluster import CALLS
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
 from fallow_core.model.qos_policy import QosPolicy
-from fallow_core.standalone import exposition, inbox, metrics
-from fallow_core.standalone.exposition import Family
+from fallow_core.standalone import inbox, metrics
 from fallow_core.standalone.inbox import Inbox
 from fallow_hookspecs import NodeState, ResourceCapability, TaskState
 
@@ -47,11 +47,11 @@ def agent_of(world: World) -> Agent:
     return Agent(NODE, QosPolicy(), EndingsFile(world.state_dir, boot_id="b"), world.now)
 
 
-def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Family]:
+def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Metric]:
     return metrics.families(world.controller, agent or agent_of(world), world.now, problems)
 
 
-def samples_of(families: list[Family]) -> Series:
+def samples_of(families: list[Metric]) -> Series:
     """All samples by name and labels."""
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
@@ -78,7 +78,7 @@ def page(port: int, seconds: float = 5) -> str:
 
 
 def test_the_page_of_a_small_state(world: World, port: int) -> None:
-    stop = exposition.serve("127.0.0.1", port, lambda: families_of(world))
+    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         lines = page(port).splitlines()
     finally:
@@ -88,7 +88,7 @@ def test_the_page_of_a_small_state(world: World, port: int) -> None:
         "# HELP fallow_node_batch_cpu_cores What the node can lend now.",
         "# TYPE fallow_node_batch_cpu_cores gauge",
         'fallow_node_batch_cpu_cores{node="n1"} 7.0',
-        'fallow_node_batch_memory_bytes{node="n1"} 7516192768.0',
+        'fallow_node_batch_memory_bytes{node="n1"} 7.516192768e+09',
         f"fallow_row_allocated_cpu_cores{{{labels}}} 1.5",
         f"fallow_row_in_force_cpu_cores{{{labels}}} 3.5",
         f"fallow_row_belief_cpu_cores{{{labels}}} 3.5",
@@ -105,7 +105,7 @@ def test_the_page_of_a_small_state(world: World, port: int) -> None:
 
 
 def test_the_page_can_be_read_by_a_parser(world: World, port: int) -> None:
-    stop = exposition.serve("127.0.0.1", port, lambda: families_of(world))
+    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         names = {family.name for family in text_string_to_metric_families(page(port))}
     finally:
@@ -120,7 +120,7 @@ def test_an_address_that_is_taken_is_a_clear_error() -> None:
         port = other.getsockname()[1]
         text = f"cannot serve metrics on 127.0.0.1:{port}: Address already in use; set metrics, or metrics: off"
         with pytest.raises(FallowError, match=text):
-            exposition.serve("127.0.0.1", port, list)
+            metrics.serve("127.0.0.1", port, list)
 
 
 def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
@@ -132,7 +132,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 ) -> None:
     monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.05)
     loop = Inbox()
-    stop = exposition.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
+    stop = metrics.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
     try:
         with pytest.raises(http.client.RemoteDisconnected):
             page(port)
@@ -144,7 +144,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 
 
 def test_nothing_listens_after_the_end(port: int) -> None:
-    exposition.serve("127.0.0.1", port, list)()
+    metrics.serve("127.0.0.1", port, list)()
     with pytest.raises(urllib.error.URLError):
         page(port)
 
@@ -283,10 +283,11 @@ def test_metric_names_follow_the_conventions(world: World) -> None:
     families = families_of(world)
     assert len({family.name for family in families}) == len(families)
     for family in families:
+        assert isinstance(family, GaugeMetricFamily | CounterMetricFamily)
         check_name(family)
 
 
-def check_name(family: Family) -> None:
+def check_name(family: Metric) -> None:
     """Snake case below one prefix; base units, once, at the end; `_total` for counters and only there; a help text."""
     assert re.fullmatch(r"fallow(_[a-z]+)+", family.name)
     words = family.name.split("_")
@@ -301,11 +302,11 @@ def check_name(family: Family) -> None:
     assert all(re.fullmatch(r"[a-z_]+", label) for sample in family.samples for label in sample.labels)
 
 
-@pytest.mark.parametrize("kind", ["gauge", "counter"])
-def test_the_check_of_names_finds_mistakes(kind: Literal["gauge", "counter"]) -> None:
+@pytest.mark.parametrize("make", [GaugeMetricFamily, CounterMetricFamily])
+def test_the_check_of_names_finds_mistakes(make: Callable[..., Metric]) -> None:
     for name in ("fallow_cpu_milli", "fallow_bytes_memory_bytes", "Fallow_x", "other_x", "fallow_seconds_age"):
         with pytest.raises(AssertionError):
-            check_name(Family(name, kind, "Help."))
+            check_name(make(name, "Help."))
 
 
 def test_a_switch_of_any_scope_and_what_is_refused_are_seen(world: World) -> None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fallow_core.agent import pace
 from fallow_core.agent.ledger_row import FILE_NAME, RowFile
@@ -20,13 +20,15 @@ from fallow_core.model.policy import PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.node import own_memory
 from fallow_core.plugins import discovery
-from fallow_core.standalone import agent_requests, last_policy, metrics, squeeze_metrics
+from fallow_core.standalone import agent_requests, last_policy
 from fallow_core.standalone.control import Peer
-from fallow_core.standalone.exposition import Family
 from fallow_core.standalone.followed import REPORT_INTERVAL_SECONDS, Followed
 from fallow_core.standalone.node_process import NodeProcess
 from fallow_core.standalone.watch import with_others
 from fallow_hookspecs import RESOURCE_NAMES, Role
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
 
 log = logging.getLogger("fallow.run")
 
@@ -183,7 +185,9 @@ class AgentProcess(NodeProcess):
     def _leave(self) -> None:
         pass  # it sends no sizes, so none is left behind
 
-    def _metrics(self) -> list[Family]:
+    def _metrics(self) -> "list[Metric]":
+        from fallow_core.standalone import metrics, squeeze_metrics  # as when they began to be served
+
         problems = len(self.config.problems)
         found = metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
         return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]

@@ -6,16 +6,22 @@ What is not known has no sample.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from fallow_core.controller.cluster import CALLS, Cluster
+from fallow_core.errors import FallowError
 from fallow_core.ledger.rows import Row
+from fallow_core.log import event
 from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_core.plugins.lanes import LaneState
-from fallow_core.standalone.exposition import Family
 from fallow_core.standalone.reloading import Refusals
 from fallow_hookspecs import ResourceName, TaskState
 
@@ -24,6 +30,8 @@ if TYPE_CHECKING:
     from fallow_core.controller.controller import Controller
     from fallow_core.ledger.entries import ResourceLedger
     from fallow_core.standalone.followed import Followed
+
+log = logging.getLogger("fallow.metrics")
 
 UNITS: Mapping[ResourceName, tuple[str, float]] = {"cpu": ("cores", 1000.0), "memory": ("bytes", 1.0)}
 
@@ -64,9 +72,46 @@ CLUSTER_COUNTERS: Mapping[str, tuple[str, Callable[[Cluster], int]]] = {
 }
 
 
+def serve(address: str, port: int, collect: Callable[[], list[Metric]]) -> Callable[[], None]:
+    """Serve `/metrics`; the result stops it.
+
+    :raises FallowError: the address cannot be used.
+    """
+    registry = CollectorRegistry()
+    registry.register(_Scrape(collect))
+    try:
+        server, thread = start_http_server(port, addr=address, registry=registry)
+    except OSError as error:
+        raise FallowError(
+            f"cannot serve metrics on {address}:{port}: {error.strerror}; set metrics, or metrics: off"
+        ) from error
+
+    def stop() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join(timeout=1)
+
+    return stop
+
+
+class _Scrape(Collector):
+    def __init__(self, collect: Callable[[], list[Metric]]) -> None:
+        self._collect = collect
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            return self._collect()
+        except FallowError as error:
+            event(log, logging.WARNING, "scrape_failed", reason=error)
+            raise ConnectionAbortedError from error  # ends the connection; any other error prints a traceback
+
+
 def families(
     controller: Controller, agent: Agent, now: float, config_problems: int, refusals: Refusals | None = None
-) -> list[Family]:
+) -> list[Metric]:
     """All metrics of `fallow run` now. `config_problems`: mistakes in files, which are not in force."""
     text = "0 while the journal cannot be written: then sizes only shrink."
     return [
@@ -83,7 +128,7 @@ def families(
 
 def families_of_agent(
     followed: Followed, agent: Agent, now: float, config_problems: int, refusals: Refusals
-) -> list[Family]:
+) -> list[Metric]:
     """All metrics of `fallow agent` now: those of `fallow run` that concern it, and whether it has a ledger's row."""
     text = "1 if a controller's row of the ledger counts: without one no task is ended for overdraft."
     return [
@@ -96,22 +141,22 @@ def families_of_agent(
     ]
 
 
-def _build(mode: PublishingMode, config_problems: int) -> Iterator[Family]:
+def _build(mode: PublishingMode, config_problems: int) -> Iterator[Metric]:
     build = ((version("fallow-core"), str(mode)), 1)
     yield _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build])
     text = "Mistakes in files, which are not in force."
     yield _gauge("fallow_config_problems", text, (), [((), config_problems)])
 
 
-def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Family:
-    family = Family(name, "gauge", text, labels)
+def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=labels)
     for values, value in samples:
         if value is not None:
-            family.add(values, value)
+            family.add_metric(values, value)
     return family
 
 
-def _nodes(controller: Controller | Followed) -> Iterator[Family]:
+def _nodes(controller: Controller | Followed) -> Iterator[Metric]:
     for resource, (unit, divisor) in UNITS.items():
         ledgers = {node: ledger.of(resource) for node, ledger in controller.ledgers.items()}
         for what, (text, value) in NODE_METRICS.items():
@@ -123,7 +168,7 @@ def _nodes(controller: Controller | Followed) -> Iterator[Family]:
         yield _gauge(name, "Age of the newest good reading.", ("node",), ages)
 
 
-def _rows(controller: Controller) -> Iterator[Family]:
+def _rows(controller: Controller) -> Iterator[Metric]:
     labels = ("node", "cluster", "framework_node")
     for resource, (unit, divisor) in UNITS.items():
         for what, (text, value) in ROW_METRICS.items():
@@ -136,7 +181,7 @@ def _rows(controller: Controller) -> Iterator[Family]:
         yield _gauge(name, "The size that the ledger wants for the row.", labels, offers)
 
 
-def _clusters(controller: Controller | Followed, now: float) -> Iterator[Family]:
+def _clusters(controller: Controller | Followed, now: float) -> Iterator[Metric]:
     clusters = dict(sorted(controller.clusters.items()))
     up = [((name,), name in clusters) for name in controller.names]
     yield _gauge("fallow_cluster_up", "1 if the cluster's plugin instance was built.", ("cluster",), up)
@@ -161,39 +206,39 @@ def _clusters(controller: Controller | Followed, now: float) -> Iterator[Family]
     ]
     yield _gauge("fallow_plugin_lane_state", "1 for the state of the lane.", ("cluster", "lane", "state"), lanes)
     for name, (text, value) in CLUSTER_COUNTERS.items():
-        family = Family(name, "counter", text, ("cluster",))
+        family = CounterMetricFamily(name, text, labels=["cluster"])
         for cluster in clusters.values():
-            family.add([cluster.name], value(cluster))
+            family.add_metric([cluster.name], value(cluster))
         yield family
 
 
-def _files(refusals: Refusals) -> Iterator[Family]:
+def _files(refusals: Refusals) -> Iterator[Metric]:
     problems = [((str(file),), len(found)) for file, (_, found) in sorted(refusals.files.items())]
     yield _gauge("fallow_config_file_problems", "Mistakes of a file that is refused.", ("file",), problems)
     at = [((), refusals.taken_at or None)]
     name = "fallow_config_last_taken_timestamp_seconds"
     yield _gauge(name, "When the files were last read without a mistake, in seconds since 1970.", (), at)
-    reads = Family("fallow_config_reads", "counter", "Files read again while running.", ("outcome",))
+    reads = CounterMetricFamily("fallow_config_reads", "Files read again while running.", labels=["outcome"])
     for outcome, count in (("taken", refusals.taken), ("refused", refusals.refused)):
-        reads.add([outcome], count)
+        reads.add_metric([outcome], count)
     yield reads
 
 
-def _tasks(controller: Controller | Followed, agent: Agent) -> Iterator[Family]:
+def _tasks(controller: Controller | Followed, agent: Agent) -> Iterator[Metric]:
     node = agent.node.name
     counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
     listed = [name for name, cluster in sorted(controller.clusters.items()) if node in cluster.lists]
     states = [((node, name, state), counts[name, state]) for name in listed for state in TaskState]
     yield _gauge("fallow_node_tasks", "Tasks that hold resources on the node.", ("node", "cluster", "state"), states)
     text, labels = "Tasks that were ended for the node and are seen gone.", ("node", "cluster", "strategy")
-    ended = Family("fallow_tasks_ended", "counter", text, labels)
+    ended = CounterMetricFamily("fallow_tasks_ended", text, labels=labels)
     for (name, strategy), count in sorted(agent.ended.items()):
-        ended.add([node, name, strategy], count)
+        ended.add_metric([node, name, strategy], count)
     yield ended
 
 
-def _take_backs(controller: Controller) -> Family:
-    started = Family("fallow_take_backs_started", "counter", "Take-backs that were started.", ("cluster",))
+def _take_backs(controller: Controller) -> Metric:
+    started = CounterMetricFamily("fallow_take_backs_started", "Take-backs that were started.", labels=["cluster"])
     for name in controller.names:
-        started.add([name], controller.taking_back.started[name])
+        started.add_metric([name], controller.taking_back.started[name])
     return started

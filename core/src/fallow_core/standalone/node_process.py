@@ -28,16 +28,17 @@ from fallow_core.model.sample import NodeSample
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_files import raise_limit
-from fallow_core.standalone import exposition, reloading
+from fallow_core.standalone import reloading
 from fallow_core.standalone.builds import Builds
 from fallow_core.standalone.control import ControlServer, Peer
-from fallow_core.standalone.exposition import Family
 from fallow_core.standalone.inbox import Inbox
 from fallow_core.standalone.squeezing import Squeezing
 from fallow_core.standalone.watch import Watch
 from fallow_hookspecs import Node, Process
 
 if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
     from fallow_core.controller.controller import Controller
     from fallow_core.standalone.followed import Followed
 
@@ -120,14 +121,16 @@ class NodeProcess(ABC):
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
     @abstractmethod
-    def _metrics(self) -> list[Family]:
+    def _metrics(self) -> "list[Metric]":
         """All metrics now."""
 
     def _serve_metrics(self) -> Callable[[], None]:
         """Serve `/metrics`; the result stops it."""
         if self.config.metrics is None:
             return lambda: None
-        return exposition.serve(*self.config.metrics, lambda: self.inbox.ask(self._metrics))
+        from fallow_core.standalone import metrics  # takes a megabyte, which who serves none does not need
+
+        return metrics.serve(*self.config.metrics, lambda: self.inbox.ask(self._metrics))
 
     @abstractmethod
     def _leave(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.core import Metric
+
 from fallow_core.agent.seen import requested_by_row
 from fallow_core.config.load import PluginLoader
 from fallow_core.config.settings import Config
@@ -18,7 +20,6 @@ from fallow_core.model.policy import ExitMode, PublishingMode
 from fallow_core.plugins import discovery
 from fallow_core.standalone import metrics, reloading, requests, squeeze_metrics
 from fallow_core.standalone.control import Peer
-from fallow_core.standalone.exposition import Family
 from fallow_core.standalone.node_process import NodeProcess, this_host
 from fallow_core.standalone.row_writing import RowWriter
 
@@ -101,7 +102,7 @@ class Standalone(NodeProcess):
             event(log, logging.ERROR, "journal_lost", reason=self.controller.journal.lost)
         super()._tell_start()
 
-    def _metrics(self) -> list[Family]:
+    def _metrics(self) -> list[Metric]:
         problems = len(self.config.problems)
         found = metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
         return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]

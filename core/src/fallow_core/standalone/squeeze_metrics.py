@@ -2,43 +2,46 @@
 
 from collections.abc import Iterator
 
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
 from fallow_core.node.cgroups import cpu
-from fallow_core.standalone.exposition import Family
 from fallow_core.standalone.squeeze_view import in_force_milli
 from fallow_core.standalone.squeezing import Squeezing
 
 
-def families(node: str, squeezing: Squeezing) -> Iterator[Family]:
+def families(node: str, squeezing: Squeezing) -> Iterator[Metric]:
     """All metrics of the present state; only the first one has a sample where this host has no control groups."""
     squeeze = squeezing.squeeze
-    text = "1 if this host's CPU control groups can be used."
-    up = Family("fallow_squeeze_available", "gauge", text, ("node",))
-    up.add([node], squeeze is not None)
-    labels = ("node", "group")
-    decided = Family("fallow_group_cpu_limit_cores", "gauge", "The limit that was decided.", labels)
-    in_force = Family("fallow_group_cpu_in_force_cores", "gauge", "The limit that the kernel has.", labels)
-    throttled = Family("fallow_group_cpu_throttled_seconds", "counter", "Time kept waiting by it.", labels)
-    changes = Family("fallow_group_changes", "counter", "Values written to control groups.", ("node",))
-    resets = Family("fallow_group_resets", "counter", "Values that others had changed since.", ("node",))
-    problems = Family("fallow_group_problems", "gauge", "Groups that cannot be changed.", ("node",))
-    text = "0 if this host lacks what a strategy needs."
-    available = Family("fallow_strategy_available", "gauge", text, ("node", "strategy"))
-    pushed_out = Family("fallow_reclaimed_bytes", "counter", "Memory of batch that was pushed out.", ("node",))
+    up = GaugeMetricFamily(
+        "fallow_squeeze_available", "1 if this host's CPU control groups can be used.", labels=["node"]
+    )
+    up.add_metric([node], squeeze is not None)
+    labels = ["node", "group"]
+    decided = GaugeMetricFamily("fallow_group_cpu_limit_cores", "The limit that was decided.", labels=labels)
+    in_force = GaugeMetricFamily("fallow_group_cpu_in_force_cores", "The limit that the kernel has.", labels=labels)
+    throttled = CounterMetricFamily("fallow_group_cpu_throttled_seconds", "Time kept waiting by it.", labels=labels)
+    changes = CounterMetricFamily("fallow_group_changes", "Values written to control groups.", labels=["node"])
+    resets = CounterMetricFamily("fallow_group_resets", "Values that others had changed since.", labels=["node"])
+    problems = GaugeMetricFamily("fallow_group_problems", "Groups that cannot be changed.", labels=["node"])
+    available = GaugeMetricFamily(
+        "fallow_strategy_available", "0 if this host lacks what a strategy needs.", labels=["node", "strategy"]
+    )
+    pushed_out = CounterMetricFamily("fallow_reclaimed_bytes", "Memory of batch that was pushed out.", labels=["node"])
     if squeeze is not None:
         for path in sorted(squeeze.groups):
             values = [node, f"/{path}"]
             if squeeze.limits is not None and path in squeeze.limits.groups:
-                decided.add(values, squeeze.limits.groups[path] / 1000)
+                decided.add_metric(values, squeeze.limits.groups[path] / 1000)
             if (limit := in_force_milli(squeeze.cpu.hierarchy, path)) is not None:
-                in_force.add(values, limit / 1000)
+                in_force.add_metric(values, limit / 1000)
             if (seconds := cpu.throttled_seconds(squeeze.cpu.hierarchy, path)) is not None:
-                throttled.add(values, seconds)
+                throttled.add_metric(values, seconds)
         lacking = squeezing.unavailable(squeezing.config)
         for strategy in ("cpuset", "identity", "memory_reclaim"):
-            available.add([node, strategy], strategy not in lacking)
+            available.add_metric([node, strategy], strategy not in lacking)
         trees = [tree.knobs for tree in squeeze.trees]
-        changes.add([node], sum(knobs.writes for knobs in trees))
-        resets.add([node], sum(knobs.resets for knobs in trees))
-        problems.add([node], sum(len(knobs.problems) for knobs in trees))
-        pushed_out.add([node], 0 if squeeze.reclaiming is None else squeeze.reclaiming.pushed_out_bytes)
+        changes.add_metric([node], sum(knobs.writes for knobs in trees))
+        resets.add_metric([node], sum(knobs.resets for knobs in trees))
+        problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
+        pushed_out.add_metric([node], 0 if squeeze.reclaiming is None else squeeze.reclaiming.pushed_out_bytes)
     yield from (up, decided, in_force, throttled, changes, resets, problems, available, pushed_out)
