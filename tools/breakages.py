@@ -99,8 +99,8 @@ BREAKAGES = (
     Breakage(
         rule="growth is held",
         path=f"{LEDGER}/publishing.py",
-        old="        return next(target for at, target in self._targets if at >= now - seconds)\n",
-        new="        return self._targets[-1][1]\n",
+        old="        return next(target for at, target in self.targets if at >= now - seconds)\n",
+        new="        return self.targets[-1][1]\n",
         tests=EQUAL,
     ),
     Breakage(
