@@ -1,4 +1,4 @@
-"""A scripted TCP server for the tests of this distribution."""
+"""What several tests of this distribution start from: a scripted TCP server, and a ResourceManager in memory."""
 
 import contextlib
 import socket
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from plugins.yarn.tests.yarn_fakes import FakeManager
 
 from fallow_yarn.ipc.endpoint import Endpoint
 
@@ -64,3 +65,8 @@ def serve() -> Iterator[Callable[..., Endpoint]]:
     yield start
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def manager() -> FakeManager:
+    return FakeManager()

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 from plugins.yarn.tests.lifecycle_fakes import FakeManager
+from plugins.yarn.tests.yarn_fakes import Clock
 
 from fallow_yarn.errors import AccessDeniedError, UnreachableError
 from fallow_yarn.ipc.deadline import Deadline
@@ -32,16 +33,11 @@ def manager(file: ListFile) -> FakeManager:
     return FakeManager(file, n1=State.RUNNING, n2=State.RUNNING)
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    clock = Clock()
+    clock.now = 0.0
+    return clock
 
 
 @pytest.fixture

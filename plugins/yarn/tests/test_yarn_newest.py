@@ -19,11 +19,6 @@ SECOND = "worker-1:45455"
 
 
 @pytest.fixture
-def manager() -> FakeManager:
-    return FakeManager()
-
-
-@pytest.fixture
 def yarn(manager: FakeManager) -> YarnInstance:
     """One that has reported, and has sent a size that its ResourceManager took and does not show yet."""
     yarn = instance(manager)

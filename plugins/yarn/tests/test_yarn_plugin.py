@@ -58,11 +58,6 @@ SECOND = "worker-1:45455"
 
 
 @pytest.fixture
-def manager() -> FakeManager:
-    return FakeManager()
-
-
-@pytest.fixture
 def yarn(manager: FakeManager) -> YarnInstance:
     """An instance that has reported once."""
     yarn = instance(manager)

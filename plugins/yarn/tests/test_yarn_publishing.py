@@ -22,11 +22,6 @@ SECOND = "worker-1:45455"
 
 
 @pytest.fixture
-def manager() -> FakeManager:
-    return FakeManager()
-
-
-@pytest.fixture
 def publisher(manager: FakeManager) -> Publisher:
     return Publisher(manager, spec(), Newest())
 

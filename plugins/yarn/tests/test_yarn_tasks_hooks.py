@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from plugins.yarn.tests import yarn_fakes as fakes
 from plugins.yarn.tests.proc_fakes import NODE_ID, NOW_TICKS, FakeProc, container, environment_of
 from plugins.yarn.tests.yarn_fakes import HOST, FakeManager, entry, instance_on, reading
 
@@ -15,28 +16,13 @@ from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Rol
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, RemoteError, UnreachableError, YarnError
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.plugin import YarnInstance
-from fallow_yarn.rm.applications import RunningApplication
 from fallow_yarn.rm.nodes import State
 
 Serve = Callable[..., Endpoint]
 ONE, TWO, THREE = container(1), container(2), container(3)
 LONG_AGO = 2000  # ticks after the start of this host
 ENDING = KillAnswer(result=KillResult.ENDING)
-ETL = RunningApplication(
-    id="application_1700000000000_0001",
-    name="etl",
-    user="al",
-    queue="root.batch",
-    kind="SPARK",
-    priority=3,
-    progress=0.25,
-    master=ONE,
-)
-
-
-@pytest.fixture
-def manager() -> FakeManager:
-    return FakeManager()
+ETL = replace(fakes.ETL, id="application_1700000000000_0001", master=ONE)
 
 
 @pytest.fixture

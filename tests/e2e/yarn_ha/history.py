@@ -11,28 +11,29 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent(Fact):
+class Sized(Fact):
+    """A size of a node, in MB and vcores."""
+
+    node: str
+    size: tuple[int, int]
+
+
+class Sent(Sized):
     """Fallow sent a node this size."""
 
-    node: str
-    size: tuple[int, int]
-    """MB and vcores."""
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offered(Fact):
+class Offered(Sized):
     """What Fallow offered of a node then, sent or not."""
 
-    node: str
-    size: tuple[int, int]
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InForce(Fact):
+class InForce(Sized):
     """The active ResourceManager's scheduler was seen to work with this size of a node."""
 
-    node: str
-    size: tuple[int, int]
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from fallow_core import log
-from fallow_core.cli.run import config_option
+from fallow_core.cli.config_option import config_option
 from fallow_core.plugins import discovery
 from fallow_core.standalone.agent_process import AgentProcess
 from fallow_core.standalone.last_policy import load_or_last

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from fallow_core.cli import render
-from fallow_core.cli.run import config_option, load_config
+from fallow_core.cli.config_option import config_option
+from fallow_core.cli.run import load_config
 from fallow_core.cli.table import printable
 from fallow_core.config.document import read
 from fallow_core.config.load import CORE_FILE

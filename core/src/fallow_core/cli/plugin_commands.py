@@ -9,11 +9,10 @@ from pathlib import Path
 
 import click
 
+from fallow_core.cli.config_option import DEFAULT_CONFIG
 from fallow_core.errors import PluginLoadError
 from fallow_core.plugins import discovery
 from fallow_hookspecs import ClusterConfig
-
-DEFAULT_CONFIG = Path("/etc/fallow")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fallow_core.cli import plugin_commands
+from fallow_core.cli.config_option import config_option
 from fallow_core.cli.table import printable, table
 from fallow_core.config.document import Document, read
 from fallow_core.config.problems import error_of
@@ -22,15 +23,7 @@ if TYPE_CHECKING:
 @click.command("info")
 @click.argument("name")
 @click.option("--cluster", metavar="CLUSTER", help="Which of the plugin's clusters; needed where it has several.")
-@click.option(
-    "--config",
-    "-c",
-    "path",
-    type=click.Path(path_type=Path, readable=False),
-    default=Path("/etc/fallow"),
-    show_default=True,
-    help="The core file, or the directory that holds it as fallow.yaml.",
-)
+@config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
     """Show every setting that plugin NAME works with for a cluster: its value, and which file and key it is from.

@@ -144,10 +144,9 @@ def explanation(answer: Answer) -> list[str]:
         key = held["key"]
         lines += paragraph(f"not made: the larger offer to {key['cluster']} {key['framework_node']}; {held['why']}")
     for due in answer["due"]:
-        sizes = ", ".join(f"{UNITS[name]}: {_part(name, due['size'])}" for name in RESOURCE_NAMES)
         when = "at once" if due["urgent"] else "with the next call"
-        key = due["key"]
-        lines += paragraph(f"due {when}: {key['cluster']} {key['framework_node']} to {sizes}; {due['why']}")
+        key, size = due["key"], _size(due["size"])
+        lines += paragraph(f"due {when}: {key['cluster']} {key['framework_node']} to {size}; {due['why']}")
     if answer.get("role") == "agent":
         lines += render_agent.due(answer["ledger_row"])
     elif not answer["due"]:
@@ -162,13 +161,14 @@ def explanation(answer: Answer) -> list[str]:
 
 def _pending(pending: Answer) -> str:
     """What a cluster has waiting, and by whom."""
-    sizes = {key: pending[key] for key in ("total", "smallest", "largest")}
-    total, *bounds = (
-        ", ".join(f"{UNITS[name]}: {_part(name, size)}" for name in RESOURCE_NAMES) for size in sizes.values()
-    )
+    total = _size(pending["total"])
     if pending["smallest"] is not None:
-        total += f" (smallest request {bounds[0]}; largest {bounds[1]})"
+        total += f" (smallest request {_size(pending['smallest'])}; largest {_size(pending['largest'])})"
     return f"{pending['cluster']} has pending {total}{'; ' if pending['detail'] else ''}{pending['detail']}"
+
+
+def _size(size: Answer | None) -> str:
+    return ", ".join(f"{UNITS[name]}: {_part(name, size)}" for name in RESOURCE_NAMES)
 
 
 def _take_back(take_back: Answer) -> str:

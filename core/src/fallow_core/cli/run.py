@@ -5,21 +5,10 @@ from pathlib import Path
 import click
 
 from fallow_core import log
+from fallow_core.cli.config_option import config_option
 from fallow_core.config.load import load
 from fallow_core.config.settings import Config
 from fallow_core.plugins import discovery
-
-DEFAULT_CONFIG = Path("/etc/fallow")
-
-config_option = click.option(
-    "--config",
-    "-c",
-    "path",
-    type=click.Path(path_type=Path, readable=False),  # access(2) knows nothing of ambient capabilities; open(2) does
-    default=DEFAULT_CONFIG,
-    show_default=True,
-    help="The core file, or the directory that holds it as fallow.yaml.",
-)
 
 
 def load_config(path: Path) -> Config:

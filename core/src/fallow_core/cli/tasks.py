@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from fallow_core.cli.config_option import config_option
 from fallow_core.cli.inspect import json_option, show, socket_of, socket_option
-from fallow_core.cli.run import config_option
 from fallow_core.cli.table import amount, paragraph, seconds, table
 from fallow_core.standalone.control import ask
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName

@@ -6,7 +6,7 @@ look at the node again and again, and others are kept from what is added. So it 
 
 from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import ZERO, Row
-from fallow_hookspecs import Capabilities, Pending, ResourceName, Resources
+from fallow_hookspecs import RESOURCE_NAMES, Capabilities, Pending, ResourceName, Resources
 
 
 def too_small(due: Due, row: Row, pending: Pending | None, capabilities: Capabilities | None) -> str:
@@ -20,10 +20,9 @@ def too_small(due: Due, row: Row, pending: Pending | None, capabilities: Capabil
         return ""
     if not _only_grows(due.size, newest, row):
         return ""
-    heeded: list[ResourceName] = ["memory"]
-    if capabilities is None or capabilities.cpu.honoured:
-        heeded.insert(0, "cpu")
-    for name in heeded:
+    for name in RESOURCE_NAMES:
+        if name == "cpu" and capabilities is not None and not capabilities.cpu.honoured:
+            continue
         room, least = due.size.amount(name) - row.allocated.amount(name), pending.smallest.amount(name)
         if room < least:
             return f"too small for the smallest pending request: {_words(name, room)} free of {_words(name, least)}"
@@ -31,10 +30,11 @@ def too_small(due: Due, row: Row, pending: Pending | None, capabilities: Capabil
 
 
 def _only_grows(size: Resources, newest: Resources, row: Row) -> bool:
-    names: tuple[ResourceName, ...] = ("cpu", "memory")
-    grows = [size.amount(name) - newest.amount(name) for name in names]
-    is_enough = all(newest.amount(name) >= max(row.floor.amount(name), row.allocated.amount(name)) for name in names)
-    more = any(by > row.unit.amount(name) for by, name in zip(grows, names, strict=True))
+    grows = [size.amount(name) - newest.amount(name) for name in RESOURCE_NAMES]
+    is_enough = all(
+        newest.amount(name) >= max(row.floor.amount(name), row.allocated.amount(name)) for name in RESOURCE_NAMES
+    )
+    more = any(by > row.unit.amount(name) for by, name in zip(grows, RESOURCE_NAMES, strict=True))
     return min(grows) >= 0 and more and is_enough
 
 

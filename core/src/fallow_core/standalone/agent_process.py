@@ -185,12 +185,11 @@ class AgentProcess(NodeProcess):
     def _leave(self) -> None:
         pass  # it sends no sizes, so none is left behind
 
-    def _metrics(self) -> "list[Metric]":
-        from fallow_core.standalone import metrics, squeeze_metrics  # as when they began to be served
+    def _ledger_metrics(self) -> "list[Metric]":
+        from fallow_core.standalone import metrics  # only where metrics are served
 
         problems = len(self.config.problems)
-        found = metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
-        return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]
+        return metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return agent_requests.answer(self, peer, request)

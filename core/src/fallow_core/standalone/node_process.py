@@ -121,8 +121,14 @@ class NodeProcess(ABC):
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
     @abstractmethod
+    def _ledger_metrics(self) -> "list[Metric]":
+        """All metrics now, but for those of squeezing."""
+
     def _metrics(self) -> "list[Metric]":
         """All metrics now."""
+        from fallow_core.standalone import squeeze_metrics  # only where metrics are served
+
+        return [*self._ledger_metrics(), *squeeze_metrics.families(self.node.name, self.squeezing)]
 
     def _serve_metrics(self) -> Callable[[], None]:
         """Serve `/metrics`; the result stops it."""

@@ -18,7 +18,7 @@ from fallow_core.controller.taking_back import Seen
 from fallow_core.log import event
 from fallow_core.model.policy import ExitMode, PublishingMode
 from fallow_core.plugins import discovery
-from fallow_core.standalone import metrics, reloading, requests, squeeze_metrics
+from fallow_core.standalone import metrics, reloading, requests
 from fallow_core.standalone.control import Peer
 from fallow_core.standalone.node_process import NodeProcess, this_host
 from fallow_core.standalone.row_writing import RowWriter
@@ -102,10 +102,9 @@ class Standalone(NodeProcess):
             event(log, logging.ERROR, "journal_lost", reason=self.controller.journal.lost)
         super()._tell_start()
 
-    def _metrics(self) -> list[Metric]:
+    def _ledger_metrics(self) -> list[Metric]:
         problems = len(self.config.problems)
-        found = metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
-        return [*found, *squeeze_metrics.families(self.node.name, self.squeezing)]
+        return metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return requests.answer(self, peer, request)

@@ -131,14 +131,14 @@ class YarnInstance:
     def list_tasks(self, node: Node, timeout_seconds: float) -> TaskList:
         """The containers of the node's NodeManagers, and the NodeManagers. Asks this host alone."""
         deadline = Deadline.after(timeout_seconds, self._clock)
-        addresses = self._web_addresses(node)
+        addresses, own = self._web_addresses(node), self._own(node, self._nodes)
         masters = [task_id for application in self._applications for task_id in application.master_task_ids]
-        listed = self._tasks_of(node).list(addresses, self._own(node, self._nodes), deadline, masters)
+        listed = self._tasks_of(node).list(addresses, own, deadline, masters)
         before = self._daemons.get(node.name, ())
-        own = report.live(self._own(node, self._nodes), self._nodes)
-        daemons = node_managers(own, before, self._proc_root, listed.node_managers)
+        live = report.live(own, self._nodes)
+        daemons = node_managers(live, before, self._proc_root, listed.node_managers)
         self._daemons[node.name] = daemons
-        self._note_listening(node, own, daemons)
+        self._note_listening(node, live, daemons)
         problems = listed.problems
         if self._capabilities is None:
             problems += ("the ResourceManager has not told yet which NodeManagers there are",)

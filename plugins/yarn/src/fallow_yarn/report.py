@@ -119,7 +119,7 @@ def parked_row(node: str, node_id: str, floor: Size, vcore_milli: int, age_secon
         framework_node=node_id,
         age_seconds=age_seconds,
         state=NodeState.RUNNING,
-        allocated=Resources(0, 0),
+        allocated=NOTHING,
         in_force=resources(floor, vcore_milli),
         unit=Resources(cpu_milli=vcore_milli, memory_bytes=MIB_BYTES),
         floor=resources(floor, vcore_milli),

@@ -13,10 +13,10 @@ OF_NODE = ("batch", "drain_step", "overcommitted", "drains")
 
 OF_ROWS = (
     *("most", "unit", "weight", "limit", "wants", "next_up", "spare", "demand", "fair", "target", "wanted", "size"),
-    *("held", "decided", "why", "lower", "upper", "share"),
+    *("held", "decided", "why", "lower", "upper", "share", "equal"),
 )
 """As in `RowEntry`, `AccountEntry` and `Need`; `NONE` where there is no bound. `decided`: the size to send, and `why`,
-0 where it is not due. The last three are for steps in between.
+0 where it is not due. The last four are for steps in between.
 """
 
 

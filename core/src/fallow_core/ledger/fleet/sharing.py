@@ -98,8 +98,8 @@ def grown(batch: int, rows: Records, r: int, found: Record) -> None:
             found.size[r, s] = min(found.wanted[r, s], rows[s].newest[r])
         return
     for s in range(count):
-        found.lower[r, s], found.held[r, s] = 0, 1
-    level(free, count, found.held[r], found.lower[r], found.upper[r], found.share[r])
+        found.lower[r, s], found.equal[r, s] = 0, 1
+    level(free, count, found.equal[r], found.lower[r], found.upper[r], found.share[r])
     whole_units(free, count, found.share[r], found.unit[r])
     for s in range(count):
         growth = found.upper[r, s]

@@ -15,9 +15,8 @@ from fallow_yarn.access import access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.errors import YarnError
 from fallow_yarn.hadoop_conf import HadoopConfError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.lifecycle.chosen import hosts_of
-from fallow_yarn.lifecycle.decommissioning import CALL_SECONDS, Decommissioning, Progress
+from fallow_yarn.lifecycle.decommissioning import CALL_SECONDS, Decommissioning, Progress, soon
 from fallow_yarn.lifecycle.duration import seconds
 from fallow_yarn.lifecycle.list_file import ListFileError
 from fallow_yarn.lifecycle.lists import Lists, lists_of
@@ -61,7 +60,7 @@ def commands(host: CommandHost) -> click.Group:
         meanwhile is told too.
         """
         with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
-            hosts = hosts_of(nodes, manager.nodes(_soon()))
+            hosts = hosts_of(nodes, manager.nodes(soon()))
             return _decommission(Decommissioning(manager, lists, hosts, 0 if force else grace, time.monotonic), hosts)
 
     @yarn.command()
@@ -72,7 +71,7 @@ def commands(host: CommandHost) -> click.Group:
         """Take nodes into a cluster again, or stop taking them out. What runs there goes on."""
         with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
             listed = [name for file in lists.excludes for name in file.hosts()]
-            hosts = hosts_of(nodes, manager.nodes(_soon()), listed)
+            hosts = hosts_of(nodes, manager.nodes(soon()), listed)
             recommission_hosts(manager, lists, hosts)
             _show_back(manager, hosts)
 
@@ -85,7 +84,7 @@ def _managed(spec: YarnSpec) -> Iterator[tuple[Manager, Lists]]:
     try:
         manager = resource_manager(places(spec), Shared(access(spec)))
         try:
-            yield manager, lists_of(spec, manager, _soon())
+            yield manager, lists_of(spec, manager, soon())
         finally:
             manager.close()
     except (YarnError, ListFileError, HadoopConfError, OSError) as error:
@@ -162,7 +161,7 @@ def _line(progress: Progress) -> str:
 def _show_back(manager: Manager, hosts: list[str]) -> None:
     end = time.monotonic() + CALL_SECONDS
     while True:
-        nodes = [node for node in manager.nodes(_soon()) if node.host in hosts]
+        nodes = [node for node in manager.nodes(soon()) if node.host in hosts]
         if all(node.state is not State.DECOMMISSIONING for node in nodes) or time.monotonic() > end:
             break
         time.sleep(POLL_SECONDS / 4)
@@ -183,7 +182,3 @@ def _sigterm_as_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _soon() -> Deadline:
-    return Deadline.after(CALL_SECONDS)

@@ -38,6 +38,11 @@ class Progress:
     away: str = ""
 
 
+def soon() -> Deadline:
+    """The deadline of one call to the ResourceManager."""
+    return Deadline.after(CALL_SECONDS)
+
+
 class Decommissioning:
     """The hosts of one decommissioning. Hold the lock of the lists from before `begin` on."""
 
@@ -59,8 +64,8 @@ class Decommissioning:
         :raises YarnError: the ResourceManager cannot be asked, or refuses.
         """
         self._lists.check_writable()
-        self._manager.check_rights(self._soon())
-        self._tell(self._manager.nodes(self._soon()))
+        self._manager.check_rights(soon())
+        self._tell(self._manager.nodes(soon()))
         self._lists.parked.remove_hosts(self._hosts)
 
     def look(self) -> Progress:
@@ -70,7 +75,7 @@ class Decommissioning:
         """
         left = self._end - self._clock()
         try:
-            nodes = self._manager.nodes(self._soon())
+            nodes = self._manager.nodes(soon())
             own = tuple(node for node in nodes if node.host in self._hosts)
             in_use = [node for node in own if node.state in ACTIVE and node.state is not State.DECOMMISSIONING]
             self._ignored = self._ignored + 1 if in_use else 0
@@ -94,16 +99,16 @@ class Decommissioning:
         :raises YarnError: the ResourceManager was not told; the files are written.
         """
         self._lists.exclude(self._hosts, self._told_seconds)
-        nodes = self._manager.nodes(self._soon())
+        nodes = self._manager.nodes(soon())
         self._lists.check_others(nodes, self._hosts, self._told_seconds)
-        self._manager.refresh_nodes(self._told_seconds, self._soon())
+        self._manager.refresh_nodes(self._told_seconds, soon())
 
     def _tell(self, nodes: Collection[Node]) -> None:
         seconds = max(0, math.ceil(self._end - self._clock()))
         self._lists.check_others(nodes, self._hosts, seconds)
         self._make_fit(nodes)
         with self._lists.excluded_meanwhile(self._hosts, seconds):
-            self._manager.refresh_nodes(seconds, self._soon())
+            self._manager.refresh_nodes(seconds, soon())
         self._told_seconds = seconds
 
     def _make_fit(self, nodes: Collection[Node]) -> None:
@@ -118,15 +123,12 @@ class Decommissioning:
             if node.capability != _larger(node.capability, node.used)
         ]
         if small:
-            self._manager.update(small, self._soon())
-
-    def _soon(self) -> Deadline:
-        return Deadline.after(CALL_SECONDS)
+            self._manager.update(small, soon())
 
     def _why_ignored(self, node: Node) -> LifecycleError:
         files = " and ".join(str(file) for file in self._lists.excludes)
         try:
-            read = self._manager.setting(EXCLUDE_KEY, self._soon()) or "none"
+            read = self._manager.setting(EXCLUDE_KEY, soon()) or "none"
         except YarnError:
             read = "one that it does not tell"
         return LifecycleError(

@@ -2,8 +2,7 @@
 
 from collections.abc import Collection
 
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.lifecycle.decommissioning import CALL_SECONDS
+from fallow_yarn.lifecycle.decommissioning import soon
 from fallow_yarn.lifecycle.lists import Lists
 from fallow_yarn.rm.active import Manager
 from fallow_yarn.rm.nodes import ACTIVE, State
@@ -19,17 +18,13 @@ def recommission(manager: Manager, lists: Lists, hosts: Collection[str]) -> None
     :raises YarnError: the ResourceManager cannot be asked, or refuses.
     """
     lists.check_writable()
-    manager.check_rights(_soon())
-    nodes = manager.nodes(_soon())
+    manager.check_rights(soon())
+    nodes = manager.nodes(soon())
     others = [node for node in nodes if node.state is State.DECOMMISSIONING and node.host not in hosts]
     grace_seconds = max((node.grace_seconds or 0 for node in others), default=0)
     lists.check_others(nodes, hosts, grace_seconds)
     known = {node.host for node in nodes if node.state in ACTIVE}
     lists.include([host for host in hosts if host not in known])
     lists.take_out(hosts)
-    manager.refresh_nodes(grace_seconds, _soon())
+    manager.refresh_nodes(grace_seconds, soon())
     lists.parked.remove_hosts(hosts)
-
-
-def _soon() -> Deadline:
-    return Deadline.after(CALL_SECONDS)
