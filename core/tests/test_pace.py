@@ -21,7 +21,7 @@ def quick(at: float, gib: float | None = 1.0, others: int | None = None) -> Quic
 def start(gib: float | None = 1.0, others: int | None = None) -> PaceState:
     """Decisions were just made, with so much in use."""
     state, _, _ = pace.after(PaceState(last=quick(-1.0, gib)), quick(0.0, gib, others), marks())
-    return pace.decided(state)
+    return pace.decided(state, state.last.memory_used)
 
 
 def test_a_quiet_node_is_looked_at_once_a_second() -> None:
@@ -54,8 +54,18 @@ def test_crossing_the_mark_is_due_once_and_not_again_before_it_has_moved() -> No
     state = start(17.95)
     state, _, due = pace.after(state, quick(0.1, 18.0), marks())
     assert due is Due.CROSSED
-    _, _, due = pace.after(pace.decided(state), quick(0.2, 18.01), marks())
+    _, _, due = pace.after(pace.decided(state, 18 * GIB), quick(0.2, 18.01), marks())
     assert due is Due.NOTHING
+
+
+def test_a_full_look_that_saw_a_little_less_than_the_mark_is_followed_by_another_one_at_once() -> None:
+    state, pause, due = pace.after(start(17.95), quick(0.1, 18.0), marks())
+    assert due is Due.CROSSED
+    state = pace.decided(state, 18 * GIB - 1)
+    state, pause, due = pace.after(state, quick(0.2, 18.01), marks())
+    assert (pause, due) == (pace.SHORTEST_SECONDS, Due.LOOK)
+    _, pause, due = pace.after(pace.decided(state, 18 * GIB), quick(0.3, 18.01), marks())
+    assert (pause, due) == (1.0, Due.NOTHING)
 
 
 @pytest.mark.parametrize(

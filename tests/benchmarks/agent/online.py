@@ -14,7 +14,10 @@ from statistics import median, quantiles
 
 from tests.benchmarks.agent.stage import ACCOUNTING, CONTROLLERS, Stage, until
 
-QOS = {"cpuSuppress": {"mode": "enforce"}, "cgroupReconcile": {"mode": "enforce"}, "onExit": "release"}
+QOS = {
+    **{name: {"mode": "enforce"} for name in ("identity", "cpuSuppress", "cgroupReconcile")},
+    "onExit": "release",
+}
 WATERMARK = 0.95
 EVERY_SECONDS, WORK = 0.008, 20_000
 SETTLE_SECONDS = 2.5

@@ -71,7 +71,8 @@ class Due(Enum):
 class PaceState:
     """The last quick look, and the fastest rise of memory in bytes a second.
 
-    `memory_then` and `others_then` are what the newest decisions were made with; `None`: what is found next.
+    `memory_then` and `others_then` are what quick looks had found when the newest decisions were made; `None`: what is
+    found next. `memory_decided`: what these were made with, which is counted more exactly.
     `batch_at`: when batch was last seen to use CPU, or might have done so.
     """
 
@@ -79,12 +80,18 @@ class PaceState:
     rise: float = 0.0
     batch_at: float = -math.inf
     memory_then: int | None = None
+    memory_decided: int | None = None
     others_then: int | None = None
 
 
-def decided(state: PaceState) -> PaceState:
-    """Decisions are made now: from here on what changes counts."""
-    return replace(state, memory_then=state.last.memory_used, others_then=state.last.others_milli)
+def decided(state: PaceState, memory_used: int | None) -> PaceState:
+    """Decisions are made now, with so much memory in use: from here on what changes counts."""
+    return replace(
+        state,
+        memory_then=state.last.memory_used,
+        memory_decided=memory_used,
+        others_then=state.last.others_milli,
+    )
 
 
 def after(state: PaceState, quick: Quick, marks: Marks) -> tuple[PaceState, float, Due]:
@@ -126,24 +133,36 @@ def _is_idle(quick: Quick, marks: Marks) -> bool:
 
 
 def _pause(state: PaceState, marks: Marks) -> float:
-    used = state.last.memory_used
+    used, mark = state.last.memory_used, marks.memory_mark
     idles = state.last.at - state.batch_at >= IDLE_AFTER_SECONDS
     pause = CPU_SECONDS if marks.cpu_is_quick and not idles else LONGEST_SECONDS
-    if marks.memory_mark is not None and used is not None and used < marks.memory_mark:
-        pause = min(pause, (marks.memory_mark - used) / (2 * max(state.rise, LEAST_RISE)))
+    if mark is not None and used is not None:
+        if used < mark:
+            pause = min(pause, (mark - used) / (2 * max(state.rise, LEAST_RISE)))
+        elif _had_less(state, mark):
+            return SHORTEST_SECONDS
     return max(pause, SHORTEST_SECONDS)
 
 
 def _due(before: Quick, state: PaceState, marks: Marks) -> Due:
     used, then, mark = state.last.memory_used, state.memory_then, marks.memory_mark
     if used is not None and then is not None:
-        if mark is not None and then < mark <= used:
-            return Due.CROSSED
-        # It may have been below in between, unseen by a full look.
-        again = mark is not None and before.memory_used is not None and before.memory_used < mark <= used
-        if again or moved(used, then, marks.memory_capacity, "memory"):
+        if mark is not None and used >= mark:
+            was_below = before.memory_used is None or before.memory_used < mark
+            had_less = _had_less(state, mark)
+            if was_below and had_less:
+                return Due.CROSSED
+            # It was below in between, unseen by a full look; or one right at the mark saw a little less.
+            if was_below or had_less:
+                return Due.LOOK
+        if moved(used, then, marks.memory_capacity, "memory"):
             return Due.LOOK
     others, then = state.last.others_milli, state.others_then
     if marks.cpu_is_quick and others is not None and then is not None:
         return Due.LIMIT if moved(others, then, marks.cpu_capacity, "cpu") else Due.NOTHING
     return Due.NOTHING
+
+
+def _had_less(state: PaceState, mark: int) -> bool:
+    """Whether the newest decisions were made with less than the mark."""
+    return state.memory_decided is not None and state.memory_decided < mark

@@ -243,7 +243,7 @@ class NodeProcess(ABC):
         return {} if self.squeezing.squeeze is None else self.squeezing.squeeze.groups
 
     def _decided(self) -> None:
-        self.watch.decided(path for path, group in self._groups().items() if group.home is None)
+        self.watch.decided(self.sample, (path for path, group in self._groups().items() if group.home is None))
 
     def close(self) -> None:
         """End the instances, as far as they end in time, and give the state directory free."""

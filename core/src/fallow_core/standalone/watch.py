@@ -72,9 +72,9 @@ class Watch:
         self._state, self.pause, due = pace.after(self._state, quick, marks)
         return due
 
-    def decided(self, groups: Iterable[str]) -> None:
-        """Decisions were made with what the last quick look found. `groups`: where tasks appear as groups."""
-        self._state = pace.decided(self._state)
+    def decided(self, sample: NodeSample, groups: Iterable[str]) -> None:
+        """Decisions were made with this sample. `groups`: where tasks appear as groups."""
+        self._state = pace.decided(self._state, None if sample.memory is None else sample.memory.used)
         if self._tree is not None:
             # A framework's group stays worth watching when its last task has ended.
             self._folders = self.wakes.watch([*map(self._tree.path, groups), *self._folders][:MOST_FOLDERS])
