@@ -44,7 +44,7 @@ def main() -> None:
                 if "quiet" in given.only:
                     quiet.run(fleet, given.pairs)
                 if days is not None:
-                    replay.run(fleet, *days)
+                    replay.run(fleet, days)
                 if "order" in given.only:
                     order.run(fleet, given.pairs)
         if "memory" in given.only:

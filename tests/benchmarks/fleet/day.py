@@ -1,20 +1,21 @@
 """A day of noisy load in simulated time: which sizes Fallow sends, and which ones whoever sends every change.
 
-Fallow here is its ledger and its timers with their defaults: band, growth hold, one call in so many seconds. The other
-one sends, in the same rhythm, the capacity of that moment. Sizes are in force at once.
+Fallow here is its ledger and its timers (band, growth hold, one call in so many seconds), with their defaults and with
+some that follow the load sooner. The other one sends, in the same rhythm, the capacity of that moment. Sizes are in
+force at once.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sin, tau
 from random import Random
 from typing import Final
 
 from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
-from fallow_core.ledger.publishing import Due, Holds, due_rows
+from fallow_core.ledger.publishing import Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
@@ -25,8 +26,12 @@ CLUSTER: Final = "yarn/day"
 HOST: Final = Resources(48_000, 24 << 30)
 UNIT: Final = Resources(1000, MIB_BYTES)
 FLOOR: Final = Resources(1000, 1024 * MIB_BYTES)
-POLICY: Final = PublishingPolicy(mode=PublishingMode.ENFORCE)
-ROUND_SECONDS: Final = round(POLICY.publish_interval_seconds)
+DEFAULT: Final = PublishingPolicy(mode=PublishingMode.ENFORCE)
+POLICIES: Final[Mapping[str, PublishingPolicy]] = {
+    "Fallow": DEFAULT,
+    "Fallow, band 10%, growthHold 15s": replace(DEFAULT, band_percent=10, growth_hold_seconds=15.0),
+}
+ROUND_SECONDS: Final = round(DEFAULT.publish_interval_seconds)
 ROUNDS: Final = 86400 // ROUND_SECONDS
 
 
@@ -95,53 +100,67 @@ def load(rng: Random) -> Iterator[Resources]:
         )
 
 
-def simulate(count: int) -> tuple[list[NodeDay], list[NodeDay]]:
-    """A day of so many nodes: of Fallow, and of sending every change."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """The days of some nodes: by the name of Fallow's policy, and of sending every change."""
+
+    ours: Mapping[str, Sequence[NodeDay]]
+    every: Sequence[NodeDay]
+
+
+def simulate(count: int) -> Simulated:
+    """A day of so many nodes."""
     with ProcessPoolExecutor() as processes:
-        ours, every = zip(*processes.map(_node, range(count)), strict=True)
-    return list(ours), list(every)
+        ours = {name: list(processes.map(_ours, range(count), [policy] * count)) for name, policy in POLICIES.items()}
+        return Simulated(ours=ours, every=list(processes.map(_every, range(count))))
 
 
-def _node(seed: int) -> tuple[NodeDay, NodeDay]:
+def _ours(seed: int, policy: PublishingPolicy) -> NodeDay:
     key = RowKey("node", CLUSTER, "node")
-    row, holds = _reported(None, key, FLOOR, 0.0), Holds()
-    ours, every = NodeDay(), NodeDay()
-    last: Size | None = None
+    row, holds, day = _reported(None, key, FLOOR, 0.0, policy), Holds(), NodeDay()
     for number, used in enumerate(load(Random(seed))):
         now = float(number * ROUND_SECONDS)
-        ledger, due = _step(row, holds, used, now)
-        batch = Resources(*(capacity.batch for r in (ledger.cpu, ledger.memory) if (capacity := r.capacity)))
-        for d in due:
+        ledger = node_ledger(_inputs(row, used, now, policy))
+        for d in due_rows(ledger, (row,), holds, policy, now, {}):
             row = ledger_rows.answered(ledger_rows.sent(row, d.size, now), now, d.size, now)
-            ours.sent.add(number, _size(d.size))
-        row = _reported(row, key, row.newest_size or FLOOR, now + ROUND_SECONDS / 2)
-        ours.judge(row.in_force or FLOOR, batch)
+            day.sent.add(number, _size(d.size))
+        row = _reported(row, key, row.newest_size or FLOOR, now + ROUND_SECONDS / 2, policy)
+        day.judge(row.in_force or FLOOR, _batch(ledger))
+    return day
+
+
+def _every(seed: int) -> NodeDay:
+    row, day = _reported(None, RowKey("node", CLUSTER, "node"), FLOOR, 0.0, DEFAULT), NodeDay()
+    last: Size | None = None
+    for number, used in enumerate(load(Random(seed))):
+        batch = _batch(node_ledger(_inputs(row, used, float(number * ROUND_SECONDS), DEFAULT)))
         wanted = Resources(*(max(batch.amount(n), FLOOR.amount(n)) for n in RESOURCE_NAMES))
         if _size(wanted) != last:
             last = _size(wanted)
-            every.sent.add(number, last)
-        every.judge(Resources(last.vcores * 1000, last.memory_mb * MIB_BYTES), batch)
-    return ours, every
+            day.sent.add(number, last)
+        day.judge(Resources(last.vcores * 1000, last.memory_mb * MIB_BYTES), batch)
+    return day
 
 
-def _step(row: Row, holds: Holds, used: Resources, now: float) -> tuple[NodeLedger, Sequence[Due]]:
+def _inputs(row: Row, used: Resources, now: float, policy: PublishingPolicy) -> NodeInputs:
     usages = [
         Usage(measured_at=now, capacity=HOST.amount(n), used=used.amount(n), batch_used=0) for n in RESOURCE_NAMES
     ]
-    ledger = node_ledger(
-        NodeInputs(
-            node=row.key.node,
-            now=now,
-            sample=NodeSample(cpu=usages[0], memory=usages[1]),
-            rows=(row,),
-            accounts={CLUSTER: AccountPolicy()},
-            publishing=POLICY,
-        )
+    return NodeInputs(
+        node=row.key.node,
+        now=now,
+        sample=NodeSample(cpu=usages[0], memory=usages[1]),
+        rows=(row,),
+        accounts={CLUSTER: AccountPolicy()},
+        publishing=policy,
     )
-    return ledger, due_rows(ledger, (row,), holds, POLICY, now, {})
 
 
-def _reported(row: Row | None, key: RowKey, size: Resources, now: float) -> Row:
+def _batch(ledger: NodeLedger) -> Resources:
+    return Resources(*(capacity.batch for r in (ledger.cpu, ledger.memory) if (capacity := r.capacity)))
+
+
+def _reported(row: Row | None, key: RowKey, size: Resources, now: float, policy: PublishingPolicy) -> Row:
     """The row after a report; batch has most of the size allocated."""
     allocated = Resources(size.cpu_milli * 3 // 4, size.memory_bytes * 3 // 4)
     report = ReportRow(
@@ -154,7 +173,7 @@ def _reported(row: Row | None, key: RowKey, size: Resources, now: float) -> Row:
         unit=UNIT,
         floor=FLOOR,
     )
-    return ledger_rows.observed(row, key, report, now, POLICY.in_flight_seconds)
+    return ledger_rows.observed(row, key, report, now, policy.in_flight_seconds)
 
 
 def _size(amount: Resources) -> Size:
