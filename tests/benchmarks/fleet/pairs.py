@@ -1,10 +1,13 @@
 """All sizes changed: by the plugin in one call, and by one new connection and call a node, in turn.
 
+Between them by the one call alone, its message made before: what the ResourceManager takes for it, however little the
+plugin would.
+
 Each way changes them twice, and the second time counts: the ResourceManager finds nodes sooner when they come in the
 same order as the last time (see `order`), and neither way should pay for the order of the other one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from statistics import fmean, median
 
@@ -14,31 +17,36 @@ from tests.benchmarks.fleet.sending import HOST, TIMEOUT_SECONDS, Cost, Sizes
 
 from fallow_hookspecs import Node
 
+NAMES = ("answered", "right", "cpu")
+
 
 def run(fleet: Fleet, pairs: int) -> None:
     """Print each pair, the medians, and their ratios."""
-    rng, plugin = Random(1), fleet.instance()
+    rng, plugin, connection = Random(1), fleet.instance(), sending.connected(fleet.admin)
     plugin.report_capacity((Node(name=HOST),), (), TIMEOUT_SECONDS)
     idle = [fleet.idle_share()]
 
     def one_call(sizes: Sizes) -> Callable[[], None]:
         return sending.by_plugin(plugin, sizes)
 
+    def alone(sizes: Sizes) -> Callable[[], None]:
+        return sending.call_alone(connection, sizes)
+
     def calls(sizes: Sizes) -> Callable[[], None]:
         return sending.call_a_node(fleet.admin, sizes)
 
-    found = [[_second(fleet, rng, way, idle[0]) for way in (one_call, calls)] for _ in range(pairs)]
+    found = [[_second(fleet, rng, way, idle[0]) for way in (one_call, alone, calls)] for _ in range(pairs)]
+    connection.close()
     plugin.close()
     idle.append(fleet.idle_share())
-    rows = [_row(f"pair {i + 1}", ours, theirs) for i, (ours, theirs) in enumerate(found)]
-    middle = [_median([pair[side] for pair in found]) for side in (0, 1)]
-    rows.append(_row("median", *middle))
-    ratios = [getattr(middle[1], name) / max(getattr(middle[0], name), 1e-3) for name in ("answered", "right", "cpu")]
-    rows.append(["ratio", *(cell for ratio in ratios for cell in ("", f"{ratio:.1f} x"))])
+    rows = [_row(f"pair {i + 1}", costs) for i, costs in enumerate(found)]
+    middle = [_median([costs[way] for costs in found]) for way in range(3)]
+    rows.append(_row("median", middle))
+    rows.append(["ratio", *(_ratio(each, middle[-1], name) for name in NAMES for each in middle)])
     table.show(
-        f"All {fleet.nodes} sizes changed (F: Fallow, one call; C: a connection and a call a node). Idle, the"
-        f" ResourceManager uses {100 * fmean(idle):.1f} % of a core",
-        ["", "answered F", "C", "in force F", "C", "RM CPU F", "C"],
+        f"All {fleet.nodes} sizes changed (F: Fallow, one call; A: that call alone; C: a connection and a call a node)."
+        f" Idle, the ResourceManager uses {100 * fmean(idle):.1f} % of a core",
+        ["", "answered F", "A", "C", "in force F", "A", "C", "RM CPU F", "A", "C"],
         rows,
     )
 
@@ -50,9 +58,12 @@ def _second(fleet: Fleet, rng: Random, way: Callable[[Sizes], Callable[[], None]
     return cost
 
 
-def _row(name: str, ours: Cost, theirs: Cost) -> list[str]:
-    pairs = [(ours.answered, theirs.answered), (ours.right, theirs.right), (ours.cpu, theirs.cpu)]
-    return [name, *(f"{seconds:.2f} s" for pair in pairs for seconds in pair)]
+def _row(name: str, costs: Sequence[Cost]) -> list[str]:
+    return [name, *(f"{getattr(cost, of):.2f} s" for of in NAMES for cost in costs)]
+
+
+def _ratio(cost: Cost, calls: Cost, name: str) -> str:
+    return f"{getattr(calls, name) / max(getattr(cost, name), 1e-3):.1f} x"
 
 
 def _median(costs: list[Cost]) -> Cost:

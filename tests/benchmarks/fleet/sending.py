@@ -12,7 +12,7 @@ from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.plugin import YarnInstance
-from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, send
+from fallow_yarn.rm.admin import ADMIN_PROTOCOL, METHOD, NodeUpdate, request_of, send
 from fallow_yarn.rm.size import MIB_BYTES, Size
 
 HOST = "fleet"
@@ -61,19 +61,38 @@ def by_plugin(instance: YarnInstance, sizes: Sizes) -> Callable[[], None]:
     return act
 
 
+def call_alone(connection: Connection, sizes: Sizes) -> Callable[[], None]:
+    """All in one message that is ready to be sent: nobody can be answered sooner."""
+    message = request_of(_updates(sizes))
+
+    def act() -> None:
+        connection.call(METHOD, message, Deadline.after(TIMEOUT_SECONDS))
+
+    return act
+
+
 def call_a_node(admin: str, sizes: Sizes) -> Callable[[], None]:
     """One new connection and call a node, one after the other."""
-    endpoint = Endpoint.parse(admin, setting="admin", purpose="the admin port", hadoop_key="")
-    updates = [NodeUpdate(node_id=node_id, size=size) for node_id, size in sizes.items()]
+    updates = _updates(sizes)
 
     def act() -> None:
         deadline = Deadline.after(TIMEOUT_SECONDS)
         for update in updates:
-            connection = Connection(endpoint, ADMIN_PROTOCOL, USER, simple(USER))
+            connection = connected(admin)
             send(connection.call, [update], deadline)
             connection.close()
 
     return act
+
+
+def connected(admin: str) -> Connection:
+    """A connection to the admin port, which it makes with its first call."""
+    endpoint = Endpoint.parse(admin, setting="admin", purpose="the admin port", hadoop_key="")
+    return Connection(endpoint, ADMIN_PROTOCOL, USER, simple(USER))
+
+
+def _updates(sizes: Sizes) -> list[NodeUpdate]:
+    return [NodeUpdate(node_id=node_id, size=size) for node_id, size in sizes.items()]
 
 
 def cost(fleet: Fleet, idle_share: float, act: Callable[[], None], total: Size) -> Cost:

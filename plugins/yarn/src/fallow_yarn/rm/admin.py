@@ -108,6 +108,11 @@ def update_node_resources(
 
 def send(call: Call, updates: Sequence[NodeUpdate], deadline: Deadline) -> None:
     """One updateNodeResource. Without any update it changes nothing and shows whether the user may do this."""
+    call(METHOD, request_of(updates), deadline)
+
+
+def request_of(updates: Sequence[NodeUpdate]) -> bytes:
+    """The updates as the message of such a call."""
     request = yarn_pb2.UpdateNodeResourceRequest()
     for update in updates:
         host, _, port = update.node_id.rpartition(":")
@@ -121,7 +126,7 @@ def send(call: Call, updates: Sequence[NodeUpdate], deadline: Deadline) -> None:
         resource.virtual_cores = update.size.vcores
         for custom in update.custom:
             resource.values.add().MergeFromString(custom.message)
-    call(METHOD, request.SerializeToString(), deadline)
+    return request.SerializeToString()
 
 
 def _unknown_ids(
