@@ -137,10 +137,12 @@ def task_list(listed: TaskList) -> pb.TaskList:
 def kill_outcome(outcome: KillOutcome) -> pb.KillOutcome:
     """What became of the tasks of an order."""
     message = pb.KillOutcome()
+    answers = message.answers
     for task_id, answer in outcome.answers.items():
-        target = message.answers[task_id]
+        target = answers[task_id]
         target.result = enums.KILL_RESULT_NUMBERS[answer.result]  # type: ignore[assignment] # a number is one
-        target.reason = answer.reason
+        if answer.reason:
+            target.reason = answer.reason
     return message
 
 
