@@ -6,8 +6,9 @@ from random import Random
 from types import MappingProxyType
 
 from fallow_core.ledger.entries import NodeInputs, NodeLedger
-from fallow_core.ledger.fleet.arrays import Record
+from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.block import rules_of
+from fallow_core.ledger.fleet.bringing import bring
 from fallow_core.ledger.fleet.computed import room
 from fallow_core.ledger.fleet.fleet import Fleet
 from fallow_core.ledger.fleet.node import compute
@@ -215,28 +216,28 @@ class Compared:
         assert self.fleet.worded(found, rows, policy, now, LASTS) == due
         return len(due)
 
-    def computed(self, node: str, policy: PublishingPolicy, now: float) -> Record:
-        """What is computed of a node in columns."""
+    def computed(self, node: str, policy: PublishingPolicy, now: float) -> Records:
+        """What is computed of a node in columns, by resource: in the first lane."""
         block, at = self.fleet.place(node)
         policies, accounts = block.tables
-        own, found = block.nodes[at], room(4)
-        rows = block.rows[at][: own["rows"]]
-        compute(own, block.zones[at], rows, policies[own["policy"]], accounts, rules_of(policy, now), found)
-        return found
+        own, rules, sides = slice(at, at + 1), rules_of(policy, now), room(4)
+        bring(block.nodes[own], block.zones[own], block.rows[own], policies, accounts, rules, 0, 1, sides)
+        compute(sides, rules)
+        return sides
 
     @staticmethod
-    def _check_node(ledger: NodeLedger, computed: Record) -> None:
+    def _check_node(ledger: NodeLedger, computed: Records) -> None:
         for r, name in enumerate(RESOURCE_NAMES):
-            found = ledger.of(name)
+            found, side = ledger.of(name), computed[r]
             accounts = {account.cluster: account for account in found.accounts}
             for slot, row in enumerate(found.rows):
                 account = accounts[row.key.cluster]
-                assert (row.target, row.size) == (computed["target"][r, slot], computed["size"][r, slot])
-                assert account.fair == computed["fair"][r, slot]
+                assert (row.target, row.size) == (side["target"][slot, 0], side["size"][slot, 0])
+                assert account.fair == side["fair"][slot, 0]
             drains = any(account.drains_for_others for account in found.accounts)
-            assert (found.overcommitted, drains) == (computed["overcommitted"][r], computed["drains"][r])
+            assert (found.overcommitted, drains) == (side["overcommitted"][0], side["drains"][0])
             if found.capacity is not None:
-                assert found.capacity.batch == computed["batch"][r]
+                assert found.capacity.batch == side["batch"][0]
 
     def check_one(self, inputs: NodeInputs) -> None:
         """Compute one node that changed both ways."""

@@ -27,10 +27,10 @@ class Both:
         self.plain = self.plain or GrowthHold(since=now, newest=newest)
         self.plain.push(now, newest, target, SECONDS)
         tick, oldest = self.ticks.number(now), now - SLOW * SECONDS
-        push(self.record, MEMORY, newest, target, now, tick, self.ticks.times, oldest)
+        push(self.record, MEMORY, newest, target, now, tick, self.ticks.table, oldest)
         assert plain(self.record, MEMORY, self.ticks) == self.plain
         for seconds in (SECONDS, SLOW * SECONDS):
-            least = least_since(self.record, MEMORY, now, seconds, self.ticks.times)
+            least = least_since(self.record, MEMORY, now, seconds, self.ticks.table)
             assert least == self.plain.least(now, seconds)
 
 

@@ -2,7 +2,8 @@
 
 The plain functions are the reference, and explain a number on demand; this package is for who has thousands of nodes.
 `columns` says how rows are laid out, `writing` brings the inputs of a node there, `block` holds some thousand nodes,
-`fleet` all of them. `node` and `due` go through the nodes of a block one by one, as the plain functions do; Numba
-compiles them when they are first called. Whoever computes one node does not import this: it needs `fallow-core[fleet]`.
+`fleet` all of them. They are computed some at a time, side by side: `bringing` puts them into the lanes of `computed`,
+`node` and `due` follow the plain functions, each rule a loop over the lanes. Numba compiles them when they are first
+called. Whoever computes one node does not import this: it needs `fallow-core[fleet]`.
 No I/O, no clock, no threads: blocks share nothing while they are computed, so the caller may compute them side by side.
 """

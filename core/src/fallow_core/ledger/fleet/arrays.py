@@ -34,5 +34,7 @@ def compiled(function: Callable[P, T]) -> Callable[P, T]:
     """The function as machine code, which other threads run beside: arguments are numbers, arrays and tuples of them.
 
     It is compiled at the first call and not kept on disk, as Numba does not see there that what it calls has changed.
+    What is called for each row takes numbers and records: who refers to an array is counted whenever one is handed on,
+    in memory that all threads write to.
     """
     return numba.njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]

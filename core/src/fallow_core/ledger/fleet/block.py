@@ -72,7 +72,7 @@ class Block:
             Limits(
                 now=now,
                 tick=self._ticks.number(now),
-                times=self._ticks.times,
+                times=self._ticks.table,
                 band_percent=limits.band_percent,
                 growth_hold_seconds=float(limits.growth_hold_seconds),
                 in_flight_seconds=float(limits.in_flight_seconds),
@@ -107,6 +107,7 @@ class Block:
         """Rows came or went: what is remembered goes with its row."""
         before = self.holds(at)
         self.keys[at] = keys
+        self.rows[at] = np.zeros(1, ROW)
         self.adopt(at, before)
 
 

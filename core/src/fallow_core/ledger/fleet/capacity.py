@@ -6,27 +6,30 @@ from fallow_core.ledger.fleet.arrays import Record, Records, compiled
 
 
 @compiled
-def batch_capacity(node: Record, zones: Records, policy: Record, r: int) -> int:
-    """Batch capacity of a node that was measured."""
-    capacity = node.capacity[r]
-    reserved = max(
-        node.kept[r],
-        policy.reserved[r],
-        -(-capacity * policy.reserved_percent[r] // 100),
-        policy.reserved_per_daemon[r] * node.daemons,
-        0,
-    )
-    real = _lends(capacity, node.outside[r], reserved, node.online[r], policy, r)
-    if node.zones[r] > 0:
-        total = of_zones = 0
-        for z in range(node.zones[r]):
-            total += zones[z].capacity[r]
-        for z in range(node.zones[r]):
-            zone = zones[z]
-            own = math.ceil(reserved * (zone.capacity[r] / max(total, 1)))
-            of_zones += _lends(zone.capacity[r], zone.outside[r], own, zone.online[r], policy, r)
-        real = min(real, of_zones)
-    return int(real * policy.overcommit_percent[r] // 100)
+def reserved(node: Record, policy: Record, r: int) -> int:
+    """What is reserved of a node."""
+    percent = -(-node.capacity[r] * policy.reserved_percent[r] // 100)
+    per_daemon = policy.reserved_per_daemon[r] * node.daemons
+    return int(max(node.kept[r], policy.reserved[r], percent, per_daemon, 0))
+
+
+@compiled
+def batch_real(node: Record, reserved: int, policy: Record, r: int) -> int:
+    """What is really there for batch on a node that was measured, without regard to zones."""
+    return _lends(node.capacity[r], node.outside[r], reserved, node.online[r], policy, r)
+
+
+@compiled
+def of_zones(node: Record, zones: Records, n: int, reserved: int, policy: Record, r: int) -> int:
+    """The same of the zones of node `n`, together."""
+    total = found = 0
+    for z in range(node.zones[r]):
+        total += zones[n, z].capacity[r]
+    for z in range(node.zones[r]):
+        zone = zones[n, z]
+        own = math.ceil(reserved * (zone.capacity[r] / max(total, 1)))
+        found += _lends(zone.capacity[r], zone.outside[r], own, zone.online[r], policy, r)
+    return found
 
 
 @compiled

@@ -1,22 +1,33 @@
-"""What is computed of one node, and the rules for that."""
+"""What is computed of some nodes side by side, and the rules for that."""
 
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import Record
+from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.columns import RESOURCES
 
-OF_NODE = ("batch", "drain_step", "overcommitted", "drains")
-"""As in `ResourceLedger`. `drains`: accounts drain for one that waits."""
+LANES = 32
+"""So many nodes are computed side by side: of a loop over them the compiler makes instructions that take eight at once.
+
+It does so where each step of the loop does the same, whatever the amounts are: both sides of a choice are computed, and
+conditions are joined by `&` and `|`.
+"""
+
+OF_NODE = (*("batch", "drain_step", "overcommitted", "unmeasured", "unknown", "drains", "total", "left"),)
+"""As in `ResourceLedger`. `unknown`: somebody may have a size that is not known. `drains`: accounts drain for one that
+waits. The last two are for steps in between.
+"""
 
 OF_ROWS = (
-    *("most", "unit", "weight", "limit", "wants", "next_up", "spare", "demand", "fair", "target", "wanted", "size"),
-    *("held", "decided", "why", "lower", "upper", "share", "equal"),
+    *("is_row", "allocated", "newest", "belief", "floor", "most", "unit", "weight", "limit"),
+    *("wants", "next_up", "spare", "demand", "fair", "target", "wanted", "size", "held", "decided", "why"),
+    *("lower", "upper", "free", "share", "growth", "further", "falls", "leaves"),
 )
-"""As in `RowEntry`, `AccountEntry` and `Need`; `NONE` where there is no bound. `decided`: the size to send, and `why`,
-0 where it is not due. The last four are for steps in between.
+"""As in `RowEntry`, `AccountEntry` and `Need`; `NONE` where there is no bound. `is_row`: 0 in a slot without one, where
+weight, sizes and limit are 0 as well. `decided`: the size to send, and `why`, 0 where it is not due. The others are for
+steps in between.
 """
 
 
@@ -30,12 +41,14 @@ class Rules(NamedTuple):
     withdraw_after_seconds: float
 
 
-def room(slots: int) -> Record:
-    """Room for what is computed of a node, by resource, and slot where there are several."""
-    return np.zeros(1, _computed(slots))[0]
+def room(slots: int) -> Records:
+    """Room for what is computed of `LANES` nodes: a record for each resource, each value by slot and lane."""
+    found = np.zeros(RESOURCES, _side(slots))
+    found["unit"] = 1
+    return found
 
 
 @cache
-def _computed(slots: int) -> np.dtype[Any]:
-    of_node = [(name, np.int64, RESOURCES) for name in OF_NODE]
-    return np.dtype([*of_node, *((name, np.int64, (RESOURCES, slots)) for name in OF_ROWS)])
+def _side(slots: int) -> np.dtype[Any]:
+    of_rows = [(name, np.int64, (slots, LANES)) for name in OF_ROWS]
+    return np.dtype([*((name, np.int64, LANES) for name in OF_NODE), *of_rows, ("part", np.float64, (slots, LANES))])

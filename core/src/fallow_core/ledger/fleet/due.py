@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.fleet.amounts import in_units, up_to_units
-from fallow_core.ledger.fleet.arrays import Floats, Record, Records, compiled
+from fallow_core.ledger.fleet.amounts import in_units, quotient, up_to_units
+from fallow_core.ledger.fleet.arrays import Record, Records, compiled
+from fallow_core.ledger.fleet.bringing import bring
 from fallow_core.ledger.fleet.columns import RESOURCES
-from fallow_core.ledger.fleet.computed import Rules
+from fallow_core.ledger.fleet.computed import LANES, Rules
 from fallow_core.ledger.fleet.holds import least_since, push
 from fallow_core.ledger.fleet.node import compute
 from fallow_core.ledger.publishing import (
@@ -38,7 +39,7 @@ class Limits(NamedTuple):
 
     now: float
     tick: int
-    times: Floats
+    times: Record
     band_percent: int
     growth_hold_seconds: float
     in_flight_seconds: float
@@ -54,125 +55,138 @@ def select(
     accounts: Records,
     rules: Rules,
     limits: Limits,
-    found: Record,
+    sides: Records,
     due: Records,
 ) -> int:
     """Compute nodes, and put the rows that are due into `due`: how many. `holds` is brought up to date."""
     many = 0
-    for n in range(len(nodes)):
-        node = nodes[n]
-        own = rows[n, : node.rows]
-        if len(own) == 0:
-            continue
-        compute(node, zones[n], own, policies[node.policy], accounts, rules, found)
+    for first in range(0, len(nodes), LANES):
+        lanes = min(LANES, len(nodes) - first)
+        bring(nodes, zones, rows, policies, accounts, rules, first, lanes, sides)
+        compute(sides, rules)
         for r in range(RESOURCES):
-            _decide(own, holds[n], rules, limits, r, found)
-        for s in range(len(own)):
-            if _is_due(own[s], accounts[own[s].account], limits, s, found):
-                due[many].node, due[many].slot = n, s
-                for r in range(RESOURCES):
-                    due[many].size[r] = found.decided[r, s]
-                    due[many].why[r] = found.why[r, s]
+            _hold(holds, first, lanes, limits, sides[r], r)
+            _decide(sides[r], rules.shared, limits.band_percent)
+        many = _collect(rows, accounts, first, lanes, limits, sides, due, many)
+    return many
+
+
+@compiled
+def _collect(
+    rows: Records, accounts: Records, first: int, lanes: int, limits: Limits, sides: Records, due: Records, many: int
+) -> int:
+    """Add the rows that are due of the nodes in these lanes."""
+    cpu, memory = sides[0], sides[1]
+    for i in range(lanes):
+        for s in range(len(cpu.share)):
+            row = rows[first + i, s]
+            differs = cpu.why[s, i] != NOT_DUE or memory.why[s, i] != NOT_DUE
+            if _is_due(row, accounts[row.account], limits, differs):
+                found = due[many]
+                found.node, found.slot = first + i, s
+                found.size[0], found.size[1] = cpu.decided[s, i], memory.decided[s, i]
+                found.why[0], found.why[1] = cpu.why[s, i], memory.why[s, i]
                 many += 1
     return many
 
 
 @compiled
-def _is_due(row: Record, account: Record, limits: Limits, s: int, found: Record) -> bool:
+def _is_due(row: Record, account: Record, limits: Limits, differs: bool) -> bool:
     """`row_due`, without the size."""
-    if not (row.running and row.known) or limits.now - row.refused_at < limits.in_flight_seconds:
+    if not (differs or row.astray or limits.now - row.refreshed_at >= account.lasts_seconds * RENEW_SHARE):
         return False
-    for r in range(RESOURCES):
-        if found.why[r, s] != NOT_DUE:
-            return True
-    return bool(row.astray or limits.now - row.refreshed_at >= account.lasts_seconds * RENEW_SHARE)
+    return bool(row.running and row.known and not limits.now - row.refused_at < limits.in_flight_seconds)
 
 
 @compiled
-def _decide(rows: Records, holds: Records, rules: Rules, limits: Limits, r: int, found: Record) -> None:
-    """What to do about one resource of each row."""
-    waits = found.drains[r] != 0
-    for s in range(len(rows)):
-        held = found.held[r, s] = _held(rows[s], holds[s], limits, r, s, found)
-        waits |= found.size[r, s] < held and _beyond_band(rows[s].newest[r], held, limits.band_percent)
-    falls = _too_large(rows, rules, r, found)
-    for s in range(len(rows)):
-        row, size = rows[s], found.size[r, s]
-        newest = row.newest[r]
-        wanted = size if size < newest else max(min(size, found.held[r, s]), row.floor[r])
-        if wanted < newest and falls >> s & 1:
-            wanted, why = _further(row, wanted, r, s, found), URGENT
-        elif wanted != newest:
-            why = _why(row, wanted, waits, rules, limits, r, s, found)
-        else:
-            why = NOT_DUE
-        found.decided[r, s] = newest if why == NOT_DUE else wanted
-        found.why[r, s] = why
+def _hold(holds: Records, first: int, lanes: int, limits: Limits, side: Record, r: int) -> None:
+    """The sizes that rows may grow to, as far as time is concerned; their newest ones if those are larger, or where
+    not even all that is wanted would be due.
+    """
+    oldest = limits.now - SLOW * limits.growth_hold_seconds
+    for i in range(lanes):
+        for s in range(len(side.share)):
+            newest, wanted = side.newest[s, i], side.wanted[s, i]
+            side.held[s, i] = newest
+            if side.is_row[s, i]:
+                hold = holds[first + i, s]
+                push(hold, r, newest, wanted, limits.now, limits.tick, limits.times, oldest)
+                grows = _beyond_band(newest, wanted, limits.band_percent) or newest < side.floor[s, i]
+                if wanted > newest and grows:
+                    side.held[s, i] = max(newest, _least(hold, limits, r, s, i, side))
 
 
 @compiled
-def _why(row: Record, wanted: int, waits: bool, rules: Rules, limits: Limits, r: int, s: int, found: Record) -> int:
-    """Why a row is due that does not have to fall at once."""
-    newest, shrinks = row.newest[r], wanted < row.newest[r]
-    step = max(found.unit[r, s], found.drain_step[r] * STEP_PERCENT // 100)
-    if shrinks and waits and newest - wanted >= step:
-        return WAITED_FOR
-    if newest < row.floor[r]:
-        return BELOW_FLOOR
-    capped = min(found.most[r, s], found.limit[r, s]) < newest
-    if shrinks and not (rules.shared or capped or row.allocated[r] > wanted):
-        return NOT_DUE
-    return BEYOND_BAND if _beyond_band(newest, wanted, limits.band_percent) else NOT_DUE
-
-
-@compiled
-def _held(row: Record, hold: Record, limits: Limits, r: int, s: int, found: Record) -> int:
-    """The size that a row may grow to, as far as time is concerned; its newest one if that is larger."""
-    newest, fair, unit = row.newest[r], found.fair[r, s], found.unit[r, s]
+def _least(hold: Record, limits: Limits, r: int, s: int, i: int, side: Record) -> int:
+    """The smallest target of the last while, which is the longer where growth is not much."""
+    newest, fair, unit = side.newest[s, i], side.fair[s, i], side.unit[s, i]
     now, seconds, times = limits.now, limits.growth_hold_seconds, limits.times
-    push(hold, r, newest, found.wanted[r, s], now, limits.tick, times, now - SLOW * seconds)
     least = least_since(hold, r, now, seconds, times)
     above_fair = newest * IDLE_PERCENT // 100 if newest >= fair else 0
-    little = least - newest <= max(unit, found.drain_step[r], above_fair)
+    little = least - newest <= max(unit, side.drain_step[i], above_fair)
     little |= not _beyond_band(newest, least, 2 * limits.band_percent)
     if little and newest * 100 >= fair * BEHIND_PERCENT:
         least = least_since(hold, r, now, SLOW * seconds, times)
-    return int(max(newest, least))
+    return int(least)
 
 
 @compiled
-def _too_large(rows: Records, rules: Rules, r: int, found: Record) -> int:
-    """The rows that have to fall at once, a bit for each slot."""
-    falling, over = 0, -found.batch[r]
-    if found.overcommitted[r] == 0:
-        return 0
-    for s in range(len(rows)):
-        row, size = rows[s], found.size[r, s]
-        has = max(row.newest[r], row.allocated[r])
-        over += min(row.belief[r], has)
-        if size < row.newest[r]:
-            falling |= 1 << s
-            found.share[r, s] = has - max(_further(row, size, r, s, found), row.allocated[r])
-    if rules.shared:
-        return falling
-    chosen = 0
-    while falling and over > 0:
-        first = -1
-        for s in range(len(rows)):
-            if falling >> s & 1 and (first < 0 or found.share[r, s] > found.share[r, first]):
-                first = s
-        falling &= ~(1 << first)
-        chosen |= 1 << first
-        over -= found.share[r, first]
-    return chosen
+def _decide(side: Record, shared: bool, band_percent: int) -> None:
+    """What to do about one resource of each row."""
+    _fall_further(side)
+    _too_large(side, shared)
+    for i in range(LANES):
+        waits = side.drains[i] != 0
+        for s in range(len(side.share)):
+            held = side.held[s, i]
+            waits |= (side.size[s, i] < held) & _beyond_band(side.newest[s, i], held, band_percent)
+        for s in range(len(side.share)):
+            size, newest, floor = side.size[s, i], side.newest[s, i], side.floor[s, i]
+            wanted = size if size < newest else max(min(size, side.held[s, i]), floor)
+            shrinks = wanted < newest
+            step = max(side.unit[s, i], quotient(side.drain_step[i] * STEP_PERCENT, 100))
+            waited_for = shrinks & waits & (newest - wanted >= step)
+            capped = min(side.most[s, i], side.limit[s, i]) < newest
+            stays = shrinks & (not (shared | capped | (side.allocated[s, i] > wanted)))
+            why = BEYOND_BAND if _beyond_band(newest, wanted, band_percent) & (not stays) else NOT_DUE
+            why = BELOW_FLOOR if newest < floor else why
+            why = WAITED_FOR if waited_for else why
+            why = URGENT if side.falls[s, i] else why
+            why = NOT_DUE if wanted == newest else why
+            wanted = side.further[s, i] if why == URGENT else wanted
+            side.decided[s, i] = newest if why == NOT_DUE else wanted
+            side.why[s, i] = why
 
 
 @compiled
-def _further(row: Record, wanted: int, r: int, s: int, found: Record) -> int:
-    """A size a little smaller than it must be, in whole units, as far as that is neither allocated nor floor."""
-    unit = found.unit[r, s]
-    further = in_units(max(row.newest[r] - found.drain_step[r] * FURTHER_PERCENT // 100, 0), unit)
-    return int(min(wanted, max(further, row.floor[r], up_to_units(row.allocated[r], unit))))
+def _fall_further(side: Record) -> None:
+    """Sizes a little smaller than they must be, in whole units, as far as that is neither allocated nor floor."""
+    for i in range(LANES):
+        for s in range(len(side.share)):
+            unit, step = side.unit[s, i], quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
+            further = in_units(max(side.newest[s, i] - step, 0), unit)
+            kept = max(side.floor[s, i], up_to_units(side.allocated[s, i], unit))
+            side.further[s, i] = min(side.size[s, i], max(further, kept))
+
+
+@compiled
+def _too_large(side: Record, shared: bool) -> None:
+    """Which rows have to fall at once: those that leave the most first, and no more of them than suffice."""
+    for i in range(LANES):
+        over = -side.batch[i]
+        for s in range(len(side.share)):
+            allocated, newest = side.allocated[s, i], side.newest[s, i]
+            has = max(newest, allocated)
+            over += min(side.belief[s, i], has)
+            falls = side.falls[s, i] = (side.overcommitted[i] > 0) & (side.size[s, i] < newest)
+            side.leaves[s, i] = has - max(side.further[s, i], allocated) if falls else 0
+        for s in range(len(side.share)):
+            leaves, rest = side.leaves[s, i], over
+            for other in range(len(side.share)):
+                more = side.leaves[other, i] > leaves
+                first = more | ((side.leaves[other, i] == leaves) & (other < s))
+                rest -= side.leaves[other, i] if first else 0
+            side.falls[s, i] &= shared | (rest > 0)
 
 
 @compiled

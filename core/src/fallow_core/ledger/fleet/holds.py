@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import Floats, Record, compiled
+from fallow_core.ledger.fleet.arrays import Record, compiled
 from fallow_core.ledger.fleet.columns import RESOURCES
 from fallow_core.ledger.fleet.ticks import Ticks
 from fallow_core.ledger.publishing import DEPTH, GrowthHold
@@ -39,24 +39,31 @@ def adopt(record: Record, r: int, hold: GrowthHold, ticks: Ticks) -> None:
 
 
 @compiled
-def push(hold: Record, r: int, newest: int, target: int, now: float, tick: int, times: Floats, oldest: float) -> None:
+def push(hold: Record, r: int, newest: int, target: int, now: float, tick: int, times: Record, oldest: float) -> None:
     """`GrowthHold.push`. `tick` is the number of `now`; targets from before `oldest` are forgotten."""
     if np.isnan(hold.since[r]) or newest > hold.newest[r]:
         hold.since[r] = now
     hold.newest[r] = newest
-    count, gone = hold.count[r], 0
-    while count and hold.targets[r, count - 1] >= target:
-        count -= 1
-    while gone < count and times[hold.ticks[r, gone]] < oldest:
-        gone += 1
-    if gone:
-        count = _remove(hold, r, 0, gone, count)
+    if hold.count[r] > 0 and times.times[hold.ticks[r, 0]] < oldest:
+        _forget(hold, r, times, oldest)
+    count = 0
+    for i in range(DEPTH):
+        count += (i < hold.count[r]) & (hold.targets[r, i] < target)
     if count == DEPTH:
         least = _closest(hold, r)
         hold.targets[r, least + 1] = hold.targets[r, least]
         count = _remove(hold, r, least, 1, count)
     hold.ticks[r, count], hold.targets[r, count] = tick, target
     hold.count[r] = count + 1
+
+
+@compiled
+def _forget(hold: Record, r: int, times: Record, oldest: float) -> None:
+    """Forget targets from before `oldest`."""
+    gone = 0
+    while gone < hold.count[r] and times.times[hold.ticks[r, gone]] < oldest:
+        gone += 1
+    hold.count[r] = _remove(hold, r, 0, gone, hold.count[r])
 
 
 @compiled
@@ -78,11 +85,11 @@ def _closest(hold: Record, r: int) -> int:
 
 
 @compiled
-def least_since(hold: Record, r: int, now: float, seconds: float, times: Floats) -> int:
+def least_since(hold: Record, r: int, now: float, seconds: float, times: Record) -> int:
     """`GrowthHold.least`."""
     if now - hold.since[r] < seconds:
         return int(hold.newest[r])
     first = 0
-    while times[hold.ticks[r, first]] < now - seconds:
+    while times.times[hold.ticks[r, first]] < now - seconds:
         first += 1
     return int(hold.targets[r, first])

@@ -1,72 +1,84 @@
-"""`ledger.level` and `sharing.whole_units`, for the accounts of a node."""
+"""`ledger.level` and `sharing.whole_units`, for the accounts of nodes side by side."""
 
-from fallow_core.ledger.fleet.amounts import in_units
-from fallow_core.ledger.fleet.arrays import Ints, compiled
-
-
-@compiled
-def level(total: int, count: int, weight: Ints, lower: Ints, upper: Ints, shares: Ints) -> None:
-    """Fill in the first `count` shares. An upper bound above the total counts as the total: it changes no share."""
-    least = most = 0
-    for i in range(count):
-        least += lower[i]
-        shares[i] = max(min(upper[i], total), lower[i])
-        most += shares[i]
-    if least >= total:
-        for i in range(count):
-            shares[i] = lower[i]
-    elif most > total:
-        free = (1 << count) - 1
-        while free:
-            total, free = _fix(total, free, count, weight, lower, shares)
+from fallow_core.ledger.fleet.amounts import in_units, quotient
+from fallow_core.ledger.fleet.arrays import Record, compiled
+from fallow_core.ledger.fleet.computed import LANES
 
 
 @compiled
-def _fix(total: int, free: int, count: int, weight: Ints, lower: Ints, shares: Ints) -> tuple[int, int]:
-    """Fix the shares that break the bounds more, or the rest of them; what is left, and which are still free, as bits.
+def level(side: Record) -> None:
+    """Fill in `share`: `total` within `lower` and `upper` by the weights in `free`.
 
-    Those that are free hold their upper bounds.
+    An upper bound above the total counts as the total: it changes no share.
     """
-    weights = excess = 0
-    for i in range(count):
-        weights += weight[i] * (free >> i & 1)
-    for i in range(count):
-        wanted = total * weight[i]
-        excess += (max(min(wanted, shares[i] * weights), lower[i] * weights) - wanted) * (free >> i & 1)
-    left = total
-    for i in range(count):
-        wanted = total * weight[i]
-        below, above = wanted < lower[i] * weights, wanted > shares[i] * weights
-        if free >> i & 1 and (excess == 0 or (below and excess > 0) or (above and excess < 0)):
-            if below:
-                shares[i] = lower[i]
-            elif not above:
-                shares[i] = wanted // weights
-            left -= shares[i]
-            free &= ~(1 << i)
-    return left, free
+    for i in range(LANES):
+        total = side.left[i] = side.total[i]
+        least = most = 0
+        for s in range(len(side.share)):
+            upper = side.upper[s, i] = max(min(side.upper[s, i], total), side.lower[s, i])
+            least += side.lower[s, i]
+            most += upper
+        for s in range(len(side.share)):
+            side.share[s, i] = side.lower[s, i] if least >= total else side.upper[s, i]
+            side.free[s, i] = side.free[s, i] if (least < total) & (total < most) else 0
+    while _fix(side):
+        pass
+    _raise(side)
 
 
 @compiled
-def whole_units(total: int, count: int, amounts: Ints, units: Ints) -> None:
-    """Round amounts in their place."""
-    left, parts = total, 0
-    for i in range(count):
-        rounded = in_units(amounts[i], units[i])
-        left -= rounded
-        parts |= (rounded < amounts[i]) << i
-    if parts == 0:
-        return
-    raised = 0
-    while parts != raised:
-        first, largest = 0, 0.0
-        for i in range(count):
-            part = (amounts[i] - in_units(amounts[i], units[i])) / units[i]
-            if part > largest and not raised >> i & 1:
-                first, largest = i, part
-        left -= units[first]
-        if left < 0:
-            break
-        raised |= 1 << first
-    for i in range(count):
-        amounts[i] = in_units(amounts[i], units[i]) + units[i] * (raised >> i & 1)
+def _fix(side: Record) -> int:
+    """Fix the free shares that break the bounds more: they are `free` no longer. How many there were."""
+    many = 0
+    for i in range(LANES):
+        weights = excess = 0
+        for s in range(len(side.share)):
+            weights += side.free[s, i]
+        for s in range(len(side.share)):
+            wanted = side.left[i] * side.free[s, i]
+            within = max(min(wanted, side.upper[s, i] * weights), side.lower[s, i] * weights)
+            excess += within - wanted if side.free[s, i] > 0 else 0
+        left = side.left[i]
+        for s in range(len(side.share)):
+            lower, upper, wanted = side.lower[s, i], side.upper[s, i], left * side.free[s, i]
+            below = (excess > 0) & (wanted < lower * weights)
+            above = (excess < 0) & (wanted > upper * weights)
+            fixed = (side.free[s, i] > 0) & (below | above)
+            bound = lower if below else upper
+            side.share[s, i] = bound if fixed else side.share[s, i]
+            side.free[s, i] = 0 if fixed else side.free[s, i]
+            side.left[i] -= bound if fixed else 0
+            many += fixed
+    return many
+
+
+@compiled
+def _raise(side: Record) -> None:
+    """Raise those that are free still with one level."""
+    for i in range(LANES):
+        weights = 0
+        for s in range(len(side.share)):
+            weights += side.free[s, i]
+        for s in range(len(side.share)):
+            even = quotient(side.left[i] * side.free[s, i], max(weights, 1))
+            within = max(min(even, side.upper[s, i]), side.lower[s, i])
+            side.share[s, i] = within if side.free[s, i] > 0 else side.share[s, i]
+
+
+@compiled
+def whole_units(side: Record) -> None:
+    """Round shares in their place: one is rounded up if there is room for it and for those with larger fractions."""
+    for i in range(LANES):
+        left = side.total[i]
+        for s in range(len(side.share)):
+            share, unit = side.share[s, i], side.unit[s, i]
+            rounded = side.share[s, i] = in_units(share, unit)
+            side.part[s, i] = (share - rounded) / unit
+            left -= rounded
+        for s in range(len(side.share)):
+            part, needed = side.part[s, i], 0
+            for other in range(len(side.share)):
+                larger = side.part[other, i] > part
+                first = larger | ((side.part[other, i] == part) & (other <= s))
+                needed += side.unit[other, i] if first else 0
+            side.share[s, i] += side.unit[s, i] if (part > 0.0) & (needed <= left) else 0

@@ -1,106 +1,133 @@
 """`ledger.sharing`: what each account of a node gets of a resource, and what of that its row may be sized to."""
 
 from fallow_core.ledger.fleet.amounts import in_units, up_to_units
-from fallow_core.ledger.fleet.arrays import Record, Records, compiled
+from fallow_core.ledger.fleet.arrays import Record, compiled
+from fallow_core.ledger.fleet.computed import LANES
 from fallow_core.ledger.fleet.level import level, whole_units
 
 
 @compiled
-def shares(rows: Records, r: int, found: Record) -> None:
+def fair_shares(side: Record) -> None:
+    """The weighted max-min of batch over demand."""
+    for i in range(LANES):
+        side.total[i] = side.batch[i]
+        for s in range(len(side.share)):
+            side.free[s, i] = side.weight[s, i]
+            side.lower[s, i] = side.floor[s, i]
+            side.upper[s, i] = min(side.demand[s, i], side.limit[s, i])
+    level(side)
+    for s in range(len(side.share)):
+        for i in range(LANES):
+            side.fair[s, i] = side.share[s, i]
+
+
+@compiled
+def shares(side: Record) -> None:
     """The targets of the accounts, and whether some drain for another one."""
-    batch = found.batch[r]
-    found.drains[r] = 0
-    if _free(rows, r, found) < 0:
-        _fall(rows, r, found)
-        return
-    all_wanted = 0
-    for s in range(len(rows)):
-        found.lower[r, s] = max(rows[s].allocated[r], rows[s].floor[r])
-        found.upper[r, s] = min(found.demand[r, s], found.limit[r, s])
-        all_wanted += max(found.lower[r, s], min(found.upper[r, s], batch + 1))
-    if all_wanted <= batch:
-        for s in range(len(rows)):
-            found.lower[r, s] = max(found.lower[r, s], found.upper[r, s])
-            found.upper[r, s] = found.limit[r, s]
-    _level(rows, r, found)
-    waits = False
-    for s in range(len(rows)):
-        waits |= found.fair[r, s] - found.target[r, s] >= found.unit[r, s]
-    if waits:
-        for s in range(len(rows)):
-            allocated, fair, unit = rows[s].allocated[r], found.fair[r, s], found.unit[r, s]
-            if allocated > fair:
-                step = max(found.drain_step[r], unit)
-                found.target[r, s] = in_units(max(fair, allocated - step), unit)
-                found.drains[r] = 1
+    for i in range(LANES):
+        batch = side.batch[i]
+        allocated = all_wanted = 0
+        for s in range(len(side.share)):
+            lower = max(side.allocated[s, i], side.floor[s, i])
+            allocated += side.allocated[s, i]
+            all_wanted += max(lower, min(min(side.demand[s, i], side.limit[s, i]), batch + 1))
+        for s in range(len(side.share)):
+            lower = max(side.allocated[s, i], side.floor[s, i])
+            upper = min(side.demand[s, i], side.limit[s, i])
+            fits = all_wanted <= batch
+            side.lower[s, i] = max(lower, upper) if fits else lower
+            side.upper[s, i] = side.limit[s, i] if fits else upper
+        _fall(side, i, allocated)
+    _targets(side)
+    for i in range(LANES):
+        allocated, waits = 0, False
+        for s in range(len(side.share)):
+            allocated += side.allocated[s, i]
+            waits |= side.fair[s, i] - side.target[s, i] >= side.unit[s, i]
+        waits &= allocated <= side.batch[i]
+        side.drains[i] = 0
+        for s in range(len(side.share)):
+            allocated, fair, unit = side.allocated[s, i], side.fair[s, i], side.unit[s, i]
+            drains = waits & (allocated > fair)
+            drained = in_units(max(fair, allocated - max(side.drain_step[i], unit)), unit)
+            side.target[s, i] = drained if drains else side.target[s, i]
+            side.drains[i] |= drains
 
 
 @compiled
-def promised_to_all(rows: Records, r: int, found: Record) -> None:
+def promised_to_all(side: Record) -> None:
     """The targets where all that is free is promised to each account. Nobody drains."""
-    free = _free(rows, r, found)
-    found.drains[r] = 0
-    if free < 0:
-        _fall(rows, r, found)
-        return
-    for s in range(len(rows)):
-        allocated, unit = rows[s].allocated[r], found.unit[r, s]
-        found.target[r, s] = max(allocated, in_units(min(allocated + free, found.limit[r, s]), unit))
+    for i in range(LANES):
+        allocated = 0
+        for s in range(len(side.share)):
+            allocated += side.allocated[s, i]
+        _fall(side, i, allocated)
+    _targets(side)
+    for i in range(LANES):
+        free = side.batch[i]
+        for s in range(len(side.share)):
+            free -= side.allocated[s, i]
+        for s in range(len(side.share)):
+            allocated, unit = side.allocated[s, i], side.unit[s, i]
+            promised = max(allocated, in_units(min(allocated + free, side.limit[s, i]), unit))
+            side.target[s, i] = promised if free >= 0 else side.target[s, i]
+        side.drains[i] = 0
 
 
 @compiled
-def _free(rows: Records, r: int, found: Record) -> int:
-    """What of batch is not allocated."""
-    free = found.batch[r]
-    for s in range(len(rows)):
-        free -= rows[s].allocated[r]
-    return int(free)
-
-
-@compiled
-def _fall(rows: Records, r: int, found: Record) -> None:
+def _fall(side: Record, i: int, allocated: int) -> None:
     """In an overdraft accounts above fair fall, and nobody adds."""
-    for s in range(len(rows)):
-        found.lower[r, s] = min(rows[s].allocated[r], found.fair[r, s])
-        found.upper[r, s] = rows[s].allocated[r]
-    _level(rows, r, found)
+    for s in range(len(side.share)):
+        own, overdraft = side.allocated[s, i], allocated > side.batch[i]
+        side.lower[s, i] = min(own, side.fair[s, i]) if overdraft else side.lower[s, i]
+        side.upper[s, i] = own if overdraft else side.upper[s, i]
 
 
 @compiled
-def _level(rows: Records, r: int, found: Record) -> None:
+def _targets(side: Record) -> None:
     """Targets in whole units, within bounds."""
-    level(found.batch[r], len(rows), found.weight[r], found.lower[r], found.upper[r], found.target[r])
-    whole_units(found.batch[r], len(rows), found.target[r], found.unit[r])
+    for i in range(LANES):
+        side.total[i] = side.batch[i]
+        for s in range(len(side.share)):
+            side.free[s, i] = side.weight[s, i]
+    level(side)
+    whole_units(side)
+    for s in range(len(side.share)):
+        for i in range(LANES):
+            side.target[s, i] = side.share[s, i]
 
 
 @compiled
-def of_row(row: Record, r: int, s: int, found: Record) -> int:
-    """`sharing.divided` for an account of one row."""
-    allocated = row.allocated[r]
-    target, unit, most = found.target[r, s], found.unit[r, s], max(found.most[r, s], allocated)
-    amount = max(target, row.floor[r]) if target < allocated else min(most, target)
-    rounded = in_units(amount, unit)
-    return int(rounded + unit if rounded < amount and rounded + unit <= target else rounded)
+def of_rows(side: Record) -> None:
+    """`sharing.divided` for accounts of one row, and what rows may have of that."""
+    for i in range(LANES):
+        for s in range(len(side.share)):
+            allocated, target, unit = side.allocated[s, i], side.target[s, i], side.unit[s, i]
+            most = max(side.most[s, i], allocated)
+            amount = max(target, side.floor[s, i]) if target < allocated else min(most, target)
+            rounded = in_units(amount, unit)
+            own = rounded + unit if (rounded < amount) & (rounded + unit <= target) else rounded
+            side.target[s, i] = side.newest[s, i] if side.unmeasured[i] else own
+            side.wanted[s, i] = min(side.target[s, i], side.most[s, i])
 
 
 @compiled
-def grown(batch: int, rows: Records, r: int, found: Record) -> None:
-    """The sizes: `sharing.grown`."""
-    count = len(rows)
-    free = batch
-    for s in range(count):
-        unit = found.unit[r, s]
-        kept = up_to_units(max(rows[s].belief[r], rows[s].floor[r]), unit)
-        free -= kept
-        found.upper[r, s] = max(found.wanted[r, s] - kept, 0)
-    if free < 0:
-        for s in range(count):
-            found.size[r, s] = min(found.wanted[r, s], rows[s].newest[r])
-        return
-    for s in range(count):
-        found.lower[r, s], found.equal[r, s] = 0, 1
-    level(free, count, found.equal[r], found.lower[r], found.upper[r], found.share[r])
-    whole_units(free, count, found.share[r], found.unit[r])
-    for s in range(count):
-        growth = found.upper[r, s]
-        found.size[r, s] = found.wanted[r, s] - growth + min(growth, found.share[r, s])
+def grown(side: Record, shared: bool) -> None:
+    """The sizes: `sharing.grown`. Where capacity is `shared` growth is cut on nodes where something is not known."""
+    for i in range(LANES):
+        free = 0 if side.unknown[i] else side.batch[i]
+        for s in range(len(side.share)):
+            kept = up_to_units(max(side.belief[s, i], side.floor[s, i]), side.unit[s, i])
+            free -= kept
+            growth = side.growth[s, i] = max(side.wanted[s, i] - kept, 0)
+            side.free[s, i], side.lower[s, i], side.upper[s, i] = side.is_row[s, i], 0, growth
+        side.total[i] = free
+    level(side)
+    whole_units(side)
+    for i in range(LANES):
+        cut = (side.unknown[i] > 0) | (not shared)
+        for s in range(len(side.share)):
+            wanted, growth = side.wanted[s, i], side.growth[s, i]
+            within = wanted - growth + min(growth, side.share[s, i])
+            allowed = min(wanted, side.newest[s, i]) if side.total[i] < 0 else within
+            side.size[s, i] = max(allowed if cut else wanted, side.floor[s, i])

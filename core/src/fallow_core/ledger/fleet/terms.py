@@ -82,10 +82,10 @@ class Policies:
 
     @property
     def table(self) -> Records:
-        """The records of all policies, by number."""
+        """The records of all policies, by number; at least one, as nodes that are not there have the number 0."""
         if self._table is None:
-            self._table = np.zeros(len(self._numbers), POLICY)
-            for record, policy in zip(self._table, self._numbers, strict=True):
+            self._table = np.zeros(max(len(self._numbers), 1), POLICY)
+            for record, policy in zip(self._table, self._numbers, strict=False):
                 for field in POLICY.names or ():
                     record[field] = [getattr(policy.of(r), field) for r in RESOURCE_NAMES]
         return self._table
@@ -121,10 +121,10 @@ class Accounts:
 
     @property
     def table(self) -> Records:
-        """The records of all terms, by number."""
+        """The records of all terms, by number; at least one, as slots without a row have the number 0."""
         if self._table is None:
-            self._table = np.zeros(len(self._numbers), ACCOUNT)
-            for record, term in zip(self._table, self._numbers, strict=True):
+            self._table = np.zeros(max(len(self._numbers), 1), ACCOUNT)
+            for record, term in zip(self._table, self._numbers, strict=False):
                 self._write(record, term)
         return self._table
 

@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from fallow_core.ledger.fleet.arrays import Floats
+from fallow_core.ledger.fleet.arrays import Floats, Record
 
 COUNT = 1 << 16
+
+TIMES = np.dtype([("times", np.float64, COUNT)])
+"""A record, as compiled functions count who refers to an array each time that one is handed on."""
 
 
 class Ticks:
@@ -13,7 +16,9 @@ class Ticks:
     """
 
     def __init__(self) -> None:
-        self.times: Floats = np.full(COUNT, -np.inf)
+        self.table: Record = np.zeros(1, TIMES)[0]
+        self.times: Floats = self.table["times"]
+        self.times[:] = -np.inf
         self._last = 0
         self._horizon = -np.inf
 
