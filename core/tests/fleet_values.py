@@ -193,7 +193,7 @@ class Compared:
     """A fleet, and the same nodes computed by the plain version."""
 
     def __init__(self) -> None:
-        self.fleet = Fleet(slots=4, block_nodes=64)
+        self.fleet = Fleet(slots=4, block_nodes=50)
         self.holds: Holds = {}
         self.inputs: dict[str, NodeInputs] = {}
 

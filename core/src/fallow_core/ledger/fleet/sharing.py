@@ -25,30 +25,33 @@ def fair_shares(side: Record) -> None:
 def shares(side: Record) -> None:
     """The targets of the accounts, and whether some drain for another one."""
     for i in range(LANES):
-        batch = side.batch[i]
         allocated = all_wanted = 0
         for s in range(len(side.share)):
-            lower = max(side.allocated[s, i], side.floor[s, i])
+            lower = side.lower[s, i] = max(side.allocated[s, i], side.floor[s, i])
+            upper = side.upper[s, i] = min(side.demand[s, i], side.limit[s, i])
+            all_wanted += max(lower, min(upper, side.batch[i] + 1))
             allocated += side.allocated[s, i]
-            all_wanted += max(lower, min(min(side.demand[s, i], side.limit[s, i]), batch + 1))
         for s in range(len(side.share)):
-            lower = max(side.allocated[s, i], side.floor[s, i])
-            upper = min(side.demand[s, i], side.limit[s, i])
-            fits = all_wanted <= batch
+            lower, upper, fits = side.lower[s, i], side.upper[s, i], all_wanted <= side.batch[i]
             side.lower[s, i] = max(lower, upper) if fits else lower
             side.upper[s, i] = side.limit[s, i] if fits else upper
         _fall(side, i, allocated)
     _targets(side)
+    _drain(side)
+
+
+@compiled
+def _drain(side: Record) -> None:
+    """While one account waits, those above their fair shares go down. In an overdraft nobody waits."""
     for i in range(LANES):
-        allocated, waits = 0, False
+        free, waits = side.batch[i], False
         for s in range(len(side.share)):
-            allocated += side.allocated[s, i]
+            free -= side.allocated[s, i]
             waits |= side.fair[s, i] - side.target[s, i] >= side.unit[s, i]
-        waits &= allocated <= side.batch[i]
         side.drains[i] = 0
         for s in range(len(side.share)):
             allocated, fair, unit = side.allocated[s, i], side.fair[s, i], side.unit[s, i]
-            drains = waits & (allocated > fair)
+            drains = waits & (free >= 0) & (allocated > fair)
             drained = in_units(max(fair, allocated - max(side.drain_step[i], unit)), unit)
             side.target[s, i] = drained if drains else side.target[s, i]
             side.drains[i] |= drains
