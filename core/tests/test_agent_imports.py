@@ -11,10 +11,11 @@ HEAVY = (
     "multiprocessing",
     "numpy",
     "prometheus_client",
+    "pydantic",
     "rich",
-    "subprocess",
     "urllib.request",
     "xml.etree",
+    "yaml",
     "fallow_core.cli.inspect",
     "fallow_core.controller.controller",
     "fallow_core.ledger.fleet",
@@ -27,12 +28,11 @@ RUNS = """
 import sys
 from pathlib import Path
 from fallow_core.cli import agent, main
-from fallow_core.config.load import load
-from fallow_core.plugins import discovery
+from fallow_core.standalone import aside
 from fallow_core.standalone.agent_process import AgentProcess
 
 Path("fallow.yaml").write_text("apiVersion: fallow/v1\\nkind: Fallow\\nstateDir: state\\nmetrics: off\\n")
-process = AgentProcess(load(Path("fallow.yaml"), discovery.load))
+process = AgentProcess(aside.Reading(Path("fallow.yaml")).result(), read_again=aside.read_again)
 process.step()
 process.close()
 print(*sys.modules)

@@ -13,7 +13,7 @@ from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.standalone.agent_process import AgentProcess
 from fallow_core.standalone.control import Peer
 from fallow_core.standalone.process import Standalone
-from fallow_hookspecs import CapacityReport, Node, Offer, Role, hookimpl
+from fallow_hookspecs import CapacityReport, Finding, Node, Offer, Role, TaskList, hookimpl
 
 ROOT = Peer(uid=0, name="root")
 GUEST = Peer(uid=4_000_000_000, name="guest")
@@ -60,6 +60,25 @@ def test_no_size_is_ever_sent(started: Started, tasks: Tasks) -> None:
     started.steps(20)
     assert tasks.calls == []
     assert tasks.reports == 2  # at the start and when its daemons were seen: many agents ask one framework
+
+
+def test_an_instance_that_reports_nothing_is_asked_for_tasks_alone(agent_folder: Path, tasks: Tasks) -> None:
+    class Silent:
+        @hookimpl
+        def list_tasks(self) -> TaskList:
+            return tasks.listing
+
+        def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+            return ()
+
+        def close(self) -> None:
+            pass
+
+    started = Started(agent_folder, {"etl": lambda _: Silent()})
+    started.until(lambda: started.agent.agent.tasks)
+    started.steps(5)
+    assert started.ask(request="status")["clusters"][0]["failing"] == {}
+    started.agent.close()
 
 
 def test_a_plugin_that_hangs_when_it_is_built_stops_nobody_else(agent_folder: Path, tasks: Tasks) -> None:

@@ -101,7 +101,8 @@ class Plugin:
     instance for one cluster file; what it raises is shown to the operator, and only this cluster is without an
     instance. `config_template` is a commented example of `spec` in YAML. `pod_selector`: the labels of the pods that
     core hands over with each node. `settings` tells what an instance of a cluster file would work with, for `fallow
-    plugins info`; it reads files at most, and what it raises is shown to the operator.
+    plugins info`; it reads files at most, and what it raises is shown to the operator. `agent_model`: the model of
+    `spec` where the role is that of an agent alone, if it may say less there.
     """
 
     name: str
@@ -112,6 +113,13 @@ class Plugin:
     needs: Needs = field(default_factory=Needs)
     pod_selector: Mapping[str, str] = field(default_factory=dict)
     settings: Callable[[ClusterConfig], Iterable[Setting]] | None = None
+    agent_model: Callable[[], type[ConfigModel]] | None = None
+
+    def model_for(self, roles: frozenset[Role]) -> type[ConfigModel]:
+        """The model of `spec` in a cluster file with these roles."""
+        if self.agent_model is not None and roles == {Role.AGENT}:
+            return self.agent_model()
+        return self.config_model()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ ENFORCED = {
     "memoryEvict": {"mode": "enforce"},
 }
 SETTLE_SECONDS = 20.0
-IMPORTS = "import fallow_core.cli.main, fallow_core.cli.agent"
+IMPORTS = "import fallow_core.cli.main, fallow_core.cli.agent, fallow_core.standalone.agent_process"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,21 +34,25 @@ class Cost:
 def cost(tasks: int, seconds: float) -> Cost:
     """Measure an agent with so many tasks for so long."""
     with tempfile.TemporaryDirectory() as name, staged(Path(name), tasks, qos=ENFORCED) as stage:
-        pid = stage.start()
-        time.sleep(SETTLE_SECONDS)
-        used, at = cpu_seconds(pid), time.monotonic()
-        time.sleep(seconds)
-        share = (cpu_seconds(pid) - used) / (time.monotonic() - at)
-        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        found = (re.findall(rf"^{key}: +(\d+)", rollup, re.MULTILINE) for key in ("Rss", "Pss"))
-        resident, proportional = (int(kib[0]) / 1024 for kib in found)
-        return Cost(
-            tasks=tasks,
-            cpu_percent=share * 100,
-            resident=resident,
-            proportional=proportional,
-            descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
-        )
+        return measured(stage.start(), tasks, seconds)
+
+
+def measured(pid: int, tasks: int, seconds: float) -> Cost:
+    """What an agent that knows its tasks costs, once it has settled, for so long."""
+    time.sleep(SETTLE_SECONDS)
+    used, at = cpu_seconds(pid), time.monotonic()
+    time.sleep(seconds)
+    share = (cpu_seconds(pid) - used) / (time.monotonic() - at)
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    found = (re.findall(rf"^{key}: +(\d+)", rollup, re.MULTILINE) for key in ("Rss", "Pss"))
+    resident, proportional = (int(kib[0]) / 1024 for kib in found)
+    return Cost(
+        tasks=tasks,
+        cpu_percent=share * 100,
+        resident=resident,
+        proportional=proportional,
+        descriptors=len(list(Path(f"/proc/{pid}/fd").iterdir())),
+    )
 
 
 def import_seconds(runs: int) -> float:

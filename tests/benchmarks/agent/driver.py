@@ -7,12 +7,11 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
-from pydantic import BaseModel
 from tests.benchmarks.agent.stage import ACCOUNTING, CPU, start_ticks
 
 from fallow_core import log
-from fallow_core.config.load import load
 from fallow_core.config.settings import Cluster
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import AccountPolicy
@@ -20,7 +19,7 @@ from fallow_core.node import signals
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.procfs import TICKS_PER_SECOND, CpuCounters
 from fallow_core.node.quick_look import KeptFile
-from fallow_core.plugins import discovery
+from fallow_core.standalone import aside
 from fallow_core.standalone.agent_process import AgentProcess
 from fallow_hookspecs import (
     API_LEVEL,
@@ -113,7 +112,7 @@ def main() -> None:
     folder, top = Path(sys.argv[1]), sys.argv[2]
     levels = (API_LEVEL, API_LEVEL)
     plugin = Plugin(
-        name="bench", api_levels=levels, config_model=lambda: BaseModel, build=lambda _: Groups(f"{top}/batch")
+        name="bench", api_levels=levels, config_model=lambda: cast("Any", dict), build=lambda _: Groups(f"{top}/batch")
     )
     source = PluginSource(name="bench", distribution="bench", version="1", target="driver")
     cluster = Cluster(
@@ -123,7 +122,7 @@ def main() -> None:
         account=AccountPolicy(),
         node_selector={},
     )
-    config = replace(load(folder, discovery.load), clusters=(cluster,))
+    config = replace(aside.Reading(folder).result(), clusters=(cluster,))
     log.set_up("info")
     agent = AgentProcess(config)
     total = ACCOUNTING / top / "cpuacct.usage"

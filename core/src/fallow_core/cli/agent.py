@@ -6,9 +6,7 @@ import click
 
 from fallow_core import log
 from fallow_core.cli.config_option import config_option
-from fallow_core.plugins import discovery
-from fallow_core.standalone.agent_process import AgentProcess
-from fallow_core.standalone.last_policy import load_or_last
+from fallow_core.standalone import aside
 
 
 @click.command()
@@ -24,6 +22,9 @@ def agent(path: Path, row_file: Path | None) -> None:
 
     No size is sent. Tasks are ended for overdraft only while a controller's row says that something is over.
     """
-    config = load_or_last(path, discovery.load)
+    reading = aside.Reading(path)
+    from fallow_core.standalone.agent_process import AgentProcess  # takes as long as reading the files
+
+    config = reading.result()
     log.set_up(config.log_level)
-    AgentProcess(config, row_file=row_file).run()
+    AgentProcess(config, row_file=row_file, read_again=aside.read_again).run()

@@ -8,9 +8,9 @@ import click
 
 from fallow_core.config.document import Document, read
 from fallow_core.config.file_schemas import cluster_schema, core_schema
-from fallow_core.config.load import CORE_FILE, clusters_dir, load
+from fallow_core.config.load import clusters_dir, load
 from fallow_core.config.problems import Problem, error_of
-from fallow_core.config.settings import Config
+from fallow_core.config.settings import CORE_FILE, Config
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
 from fallow_core.errors import ConfigError, PluginLoadError
 from fallow_core.plugins import discovery

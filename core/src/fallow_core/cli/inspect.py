@@ -13,8 +13,8 @@ from fallow_core.cli.config_option import config_option
 from fallow_core.cli.run import load_config
 from fallow_core.cli.table import printable
 from fallow_core.config.document import read
-from fallow_core.config.load import CORE_FILE
 from fallow_core.config.models import CoreFile
+from fallow_core.config.settings import CORE_FILE
 from fallow_core.errors import ControlError
 from fallow_core.standalone.control import ask, user_name
 

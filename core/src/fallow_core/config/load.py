@@ -2,31 +2,31 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fallow_core.config.document import Document, read
+from fallow_core.config.made_settings import cluster_of, config_of
 from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFile
 from fallow_core.config.problems import Problem, error_of
-from fallow_core.config.settings import Cluster, Config, cluster_of, config_of
+from fallow_core.config.settings import CORE_FILE, Cluster, Config, PluginLoader
 from fallow_core.config.validation import validate
 from fallow_core.config.watch import Look, look, stamp
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
+from fallow_hookspecs import Role
 
-CORE_FILE = "fallow.yaml"
 LONGEST_SOCKET_PATH_BYTES = 107  # what the kernel takes, sockaddr_un.sun_path
 
-PluginLoader = Callable[[str], LoadedPlugin]
 
-
-def load(path: Path, load_plugin: PluginLoader) -> Config:
+def load(path: Path, load_plugin: PluginLoader, *, as_agent: bool = False) -> Config:
     """Read a configuration. A cluster file that is wrong, or without its plugin, stops no other.
 
     :param path: a core file, or the directory that holds it as `fallow.yaml`.
     :param load_plugin: imports one plugin by name, or raises `PluginLoadError`; called for named plugins only.
+    :param as_agent: every cluster's `spec` is read as for the role of an agent alone.
     :raises ConfigError: the core file is wrong; the text has the mistakes of the cluster files too.
     """
     file = path / CORE_FILE if path.is_dir() else path
@@ -34,20 +34,23 @@ def load(path: Path, load_plugin: PluginLoader) -> Config:
     core, document, problems = _core(file)
     directory = clusters_dir(file, document)
     seen = {**look(file, directory), **before}
-    found = _clusters(file, directory, document, load_plugin)
+    found = _clusters(file, directory, document, load_plugin, as_agent=as_agent)
     if core is None:
         raise error_of([*problems, *found.problems])
     return _with(core, found, (), seen)
 
 
-def load_again(config: Config, load_plugin: PluginLoader) -> Config:
+def load_again(config: Config, load_plugin: PluginLoader, *, as_agent: bool = False) -> Config:
     """Read the files of a running configuration again. Raises nothing: what is wrong is in `problems`.
 
     Where the core file is wrong, what it said before stays; the cluster files are those of the directory in force.
     """
     seen = look(config.file, config.clusters_dir)
     core, document, problems = _core(config.file)
-    found = _clusters(config.file, config.clusters_dir, document, load_plugin, must_be_there=bool(config.clusters))
+    must_be_there = bool(config.clusters)
+    found = _clusters(
+        config.file, config.clusters_dir, document, load_plugin, must_be_there=must_be_there, as_agent=as_agent
+    )
     return _with(config if core is None else core, found, problems, seen)
 
 
@@ -109,7 +112,13 @@ class _Clusters:
 
 
 def _clusters(
-    core_file: Path, directory: Path, core: Document | None, load_plugin: PluginLoader, *, must_be_there: bool = False
+    core_file: Path,
+    directory: Path,
+    core: Document | None,
+    load_plugin: PluginLoader,
+    *,
+    must_be_there: bool = False,
+    as_agent: bool = False,
 ) -> _Clusters:
     """Read the cluster files. A directory that is not named need not be there, unless clusters came from it once."""
     try:
@@ -122,7 +131,7 @@ def _clusters(
             return _Clusters((), [])  # no clusters yet
         text = f"the clusters' directory {directory} cannot be read: {error.strerror}"
         return _Clusters((), [(core or Document(file=core_file)).problem(("clustersDir",), text)])
-    candidates = [_candidate(entry, load_plugin) for entry in entries if entry.suffix == ".yaml"]
+    candidates = [_candidate(entry, load_plugin, as_agent=as_agent) for entry in entries if entry.suffix == ".yaml"]
     doubles = _doubles(candidates)
     problems = [problem for candidate in candidates for problem in candidate.problems] + doubles
     problems += [
@@ -136,12 +145,12 @@ def _clusters(
     return _Clusters(tuple(good), problems, named)
 
 
-def _candidate(file: Path, load_plugin: PluginLoader) -> _Candidate:
+def _candidate(file: Path, load_plugin: PluginLoader, *, as_agent: bool = False) -> _Candidate:
     document, problems = read(file)
     if document is None:
         return _Candidate(file, None, None, problems)
     model, found = _validated(document, ClusterFile)
-    plugin, spec, spec_problems = _spec(document, load_plugin)
+    plugin, spec, spec_problems = _spec(document, load_plugin, as_agent=as_agent)
     problems += [*found, *spec_problems]
     cluster = None if problems or plugin is None else cluster_of(model, file, plugin, spec)
     return _Candidate(file, document, cluster, problems)
@@ -168,7 +177,9 @@ def _validated(document: Document, model: type[CoreFile | ClusterFile]) -> tuple
     return validate(model, document.data, document)
 
 
-def _spec(document: Document, load_plugin: PluginLoader) -> tuple[LoadedPlugin | None, Any, list[Problem]]:
+def _spec(
+    document: Document, load_plugin: PluginLoader, *, as_agent: bool
+) -> tuple[LoadedPlugin | None, Any, list[Problem]]:
     """The plugin that the file names, and `spec` as its model has it, whatever else is wrong with the file."""
     name, spec = document.data.get("plugin"), document.data.get("spec")
     if not isinstance(name, str) or not name:
@@ -178,7 +189,7 @@ def _spec(document: Document, load_plugin: PluginLoader) -> tuple[LoadedPlugin |
     except PluginLoadError as error:
         return None, None, [document.problem(("plugin",), str(error))]
     try:
-        model = loaded.plugin.config_model()
+        model = loaded.plugin.model_for(frozenset({Role.AGENT}) if as_agent else _roles(document))
     except (Exception, SystemExit) as error:
         text = f"{loaded.source} has no model of spec: {type(error).__name__}: {error}"
         return None, None, [document.problem(("plugin",), text)]
@@ -186,6 +197,12 @@ def _spec(document: Document, load_plugin: PluginLoader) -> tuple[LoadedPlugin |
         return loaded, None, []  # told by the file's own model
     validated, problems = validate(model, spec or {}, document, ("spec",))
     return loaded, validated, problems
+
+
+def _roles(document: Document) -> frozenset[Role]:
+    """The roles of a cluster file; all of them where they are not there, or wrong."""
+    named = document.data.get("roles")
+    return frozenset(Role) if named != [Role.AGENT] else frozenset({Role.AGENT})
 
 
 def _doubles(candidates: list[_Candidate]) -> list[Problem]:

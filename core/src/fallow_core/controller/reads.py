@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure
-from fallow_hookspecs import CapacityReport, Node, TaskList
+from fallow_hookspecs import CapacityReport, Node, Role, TaskList
 
 REPORT_TIMEOUT_SECONDS = 20.0
 LIST_TASKS_INTERVAL_SECONDS = 2.0
@@ -13,14 +13,16 @@ LIST_TASKS_TIMEOUT_SECONDS = 5.0
 
 class Reads:
     """A report every `report_interval_seconds`, and the tasks of each node every `list_interval_seconds`, as far as the
-    lane is free.
+    lane is free. An agent's instance need not report.
     """
 
     def __init__(self, instance: PluginInstance, report_interval_seconds: float) -> None:
         self._instance = instance
         self.report_interval_seconds = report_interval_seconds
         self.list_interval_seconds = LIST_TASKS_INTERVAL_SECONDS
-        self._lists_tasks = "list_tasks" not in instance.health().missing_hooks
+        missing = instance.health().missing_hooks
+        self._lists_tasks = "list_tasks" not in missing
+        self._reports = "report_capacity" not in missing or Role.CONTROLLER in instance.roles
         self._report: Call[CapacityReport] | None = None
         self._report_due_at: float | None = None
         self._lists: dict[str, Call[TaskList]] = {}
@@ -28,7 +30,7 @@ class Reads:
 
     def start(self, nodes: tuple[Node, ...], now: float) -> None:
         """Start what is due; a report goes before lists of tasks."""
-        if self._report is None and (self._report_due_at is None or now >= self._report_due_at):
+        if self._reports and self._report is None and (self._report_due_at is None or now >= self._report_due_at):
             self._report = self._instance.start_report(nodes, REPORT_TIMEOUT_SECONDS)
             if self._report is not None:
                 self._report_due_at = now + self.report_interval_seconds

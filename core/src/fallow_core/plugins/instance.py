@@ -93,6 +93,7 @@ class PluginInstance:
         """
         self.name = f"{loaded.source.name}/{config.name}"
         self.source = loaded.source
+        self.roles = config.roles
         self._clock = clock
         self._wrappers = Wrappers(build(loaded.wrappers, self.name) if wrappers is None else wrappers)
         try:

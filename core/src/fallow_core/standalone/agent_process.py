@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from fallow_core.agent import pace
 from fallow_core.agent.ledger_row import FILE_NAME, RowFile
 from fallow_core.config import changes
-from fallow_core.config.load import PluginLoader
 from fallow_core.config.settings import Cluster as ClusterSettings
-from fallow_core.config.settings import Config
+from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.log import event
@@ -62,9 +61,11 @@ class AgentProcess(NodeProcess):
         clock: Callable[[], float] = time.monotonic,
         load_plugin: PluginLoader = discovery.load,
         row_file: Path | None = None,
+        read_again: Callable[[Config], Config] | None = None,
     ) -> None:
         """Read what an earlier process left.
 
+        :param read_again: what the files of a configuration say now; by default they are read in this process.
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
         config = of_agents(config)
@@ -77,6 +78,7 @@ class AgentProcess(NodeProcess):
             RowFile(row_file or config.state_dir / FILE_NAME, self.node.name),
         )
         self.policy_error = ""
+        self._reader = read_again
         self._gives_back_at = clock() + STARTED_SECONDS
         self._changed_at = clock()
         self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
@@ -85,6 +87,9 @@ class AgentProcess(NodeProcess):
     def ledgers(self) -> Followed:
         """What stands in the controller's place."""
         return self.followed
+
+    def _read_again(self, config: Config) -> Config:
+        return super()._read_again(config) if self._reader is None else self._reader(config)
 
     def _tick(self) -> None:
         self._take_answers()

@@ -17,9 +17,8 @@ from fallow_core.agent.agent import Agent
 from fallow_core.agent.batch_groups import BatchGroup
 from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.agent.pace import Due
-from fallow_core.config.load import PluginLoader
 from fallow_core.config.settings import Cluster as ClusterSettings
-from fallow_core.config.settings import Config
+from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.log import event
@@ -166,7 +165,13 @@ class NodeProcess(ABC):
 
     def follow_files(self) -> None:
         """From now on what changes in the files takes effect."""
-        self.files = reloading.Files(self.config, self._load_plugin, self.clock, self.wake)
+        self.files = reloading.Files(self.config, self._read_again, self.clock, self.wake)
+
+    def _read_again(self, config: Config) -> Config:
+        """What the files of a configuration say now. Called in a thread of its own."""
+        from fallow_core.config.load import load_again  # with the models of files
+
+        return load_again(config, self._load_plugin)
 
     def step(self) -> None:
         """One round of the loop: sample, tick, squeeze, then serve and look quickly until the next sample is due."""

@@ -9,8 +9,7 @@ from typing import Any
 from prometheus_client.core import Metric
 
 from fallow_core.agent.seen import requested_by_row
-from fallow_core.config.load import PluginLoader
-from fallow_core.config.settings import Config
+from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.config import changes
-from fallow_core.config.load import PluginLoader, load_again
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config
 from fallow_core.config.watch import Watch, look
@@ -35,9 +34,13 @@ class Files:
     """Reads the files of a running configuration again when they have changed and come to rest, or when asked."""
 
     def __init__(
-        self, config: Config, load_plugin: PluginLoader, clock: Callable[[], float], wake: Callable[[], None]
+        self,
+        config: Config,
+        read_again: Callable[[Config], Config],
+        clock: Callable[[], float],
+        wake: Callable[[], None],
     ) -> None:
-        self._load_plugin = load_plugin
+        self._read_again = read_again
         self._clock = clock
         self._wake = wake
         self._watch = Watch(config.seen)
@@ -82,7 +85,7 @@ class Files:
             return None
         self._watch.taken = now
         self._found = True
-        return load_again(config, self._load_plugin)
+        return self._read_again(config)
 
     def _woken(self) -> None:
         if self._found:

@@ -103,7 +103,7 @@ def _cluster(plugin: Plugin, file: Path) -> ClusterConfig:
     except (TypeError, ValueError) as error:
         raise CopilotError(f"{file}: roles: {error}; expected a list of {', '.join(Role)}") from error
     try:
-        spec = plugin.config_model().model_validate(data.get("spec") or {})
+        spec = plugin.model_for(roles).model_validate(data.get("spec") or {})
     except Exception as error:
         raise CopilotError(f"{file}: spec is wrong:\n{_mistakes(error)}") from error
     return ClusterConfig(name=name, roles=roles, spec=spec)

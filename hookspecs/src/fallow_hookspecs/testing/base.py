@@ -67,7 +67,7 @@ class Suite:
 
 def cluster_of(framework: Framework) -> ClusterConfig:
     """What an instance is built from."""
-    spec = framework.plugin.config_model().model_validate(dict(framework.spec))
+    spec = framework.plugin.model_for(framework.roles).model_validate(dict(framework.spec))
     return ClusterConfig(name=CLUSTER_NAME, roles=framework.roles, spec=spec)
 
 

@@ -27,7 +27,7 @@ class PluginSuite(Suite):
 
     @tries("plugin.unknown-keys")
     def test_an_unknown_key_is_an_error(self, fallow_framework: Framework) -> None:
-        model = fallow_framework.plugin.config_model()
+        model = fallow_framework.plugin.model_for(fallow_framework.roles)
         model.model_validate(dict(fallow_framework.spec))
         try:
             model.model_validate({**fallow_framework.spec, "noSuchKeyInAnyPlugin": 1})
@@ -37,7 +37,7 @@ class PluginSuite(Suite):
 
     @tries("plugin.schema")
     def test_the_configuration_has_a_schema(self, fallow_framework: Framework) -> None:
-        schema = fallow_framework.plugin.config_model().model_json_schema()
+        schema = fallow_framework.plugin.model_for(fallow_framework.roles).model_json_schema()
         assert json.loads(json.dumps(schema)).get("type") == "object", f"it is no schema of a mapping: {schema}"
 
     @tries("plugin.close")
