@@ -18,6 +18,7 @@ from fallow_yarn.rm.client import Facts, Reading
 from fallow_yarn.rm.facts import Identity
 from fallow_yarn.rm.place import Place
 from fallow_yarn.rm.size import Size
+from fallow_yarn.web_access import WebAccess
 
 EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
 HOST_SIZE = HostSize(cpus=8, memory_bytes=32 * GIB, available_bytes=20 * GIB)
@@ -115,7 +116,7 @@ class Fakes:
         self.asked.append("manager")
         return self.manager_says
 
-    def _node_page(self, address: str, _access: Access, _deadline: Deadline) -> Page:
+    def _node_page(self, address: str, _access: WebAccess, _deadline: Deadline) -> Page:
         self.asked.append(address)
         return self.node_says
 

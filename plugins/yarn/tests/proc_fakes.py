@@ -1,5 +1,6 @@
 """Processes as /proc shows them, written into a folder."""
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -65,12 +66,21 @@ class FakeProc:
         self.add(pid - 1, parent=NM_PID, session=NM_PID, start=start, command=["bash", script], environment=env)
         return self.add(pid, parent=pid - 1, start=start, user=user, environment=env)
 
+    def listen(self, pid: int, *ports: int) -> None:
+        """A process listens on these ports of the loopback, and on no other any more."""
+        folder = self.root / str(pid)
+        shutil.rmtree(folder / "fd", ignore_errors=True)
+        for name in ("fd", "net"):
+            (folder / name).mkdir(exist_ok=True)
+        for port in ports:
+            (folder / "fd" / str(port)).symlink_to(f"socket:[{port}]")
+        lines = (f" 0: 0100007F:{port:04X} 0:0 0A 0:0 0:0 0 0 0 {port} 1 0\n" for port in ports)
+        (folder / "net" / "tcp").write_text("head\n" + "".join(lines))
+
     def end(self, *pids: int) -> None:
         """Processes end, and their parents have waited for them."""
         for pid in pids:
-            for file in (self.root / str(pid)).iterdir():
-                file.unlink()
-            (self.root / str(pid)).rmdir()
+            shutil.rmtree(self.root / str(pid))
 
     def orphan(self, pid: int, parent: int = 1) -> None:
         """A process gets another parent."""

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fallow_hookspecs import ClusterConfig, Role
+from fallow_yarn.agent_settings import AgentModel
 from fallow_yarn.commands import COMMANDS
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.lifecycle import command, decommissioning
@@ -129,3 +130,12 @@ def test_another_decommissioning_with_the_same_file_is_waited_for(host: Host, ex
         done = call(host, "decommission", "localhost")
     assert done.exit_code == 1
     assert "another fallow is decommissioning with it" in done.output
+
+
+def test_a_cluster_that_an_agent_alone_knows_has_no_resource_manager_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Host()
+    alone = ClusterConfig(name="etl", roles=frozenset({Role.AGENT}), spec=AgentModel.model_validate({}))
+    monkeypatch.setattr(host, "cluster", lambda *_: alone)
+    found = call(host, "recommission", "worker-1")
+    assert found.exit_code == 1
+    assert "spec does not say where the ResourceManager is: give one of resourceManager" in found.output

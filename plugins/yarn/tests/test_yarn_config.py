@@ -2,6 +2,7 @@ import pytest
 from plugins.yarn.tests.yarn_fakes import spec
 from pydantic import ValidationError
 
+from fallow_yarn.agent_settings import AgentModel
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.places import places
 
@@ -45,6 +46,27 @@ def test_several_resource_managers_have_their_ids_and_each_its_own_setting() -> 
 def test_where_they_are_is_said_in_one_way(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="give one of resourceManager"):
         YarnSpec.model_validate(given)
+
+
+@pytest.mark.parametrize("given", [{}, {"resourceManager": {"host": "rm"}}, {"resourceManagers": PAIR}])
+def test_the_role_of_an_agent_alone_may_do_without_a_resource_manager(given: dict[str, object]) -> None:
+    settings = AgentModel.model_validate({**given, "vcoreMilli": 500, "nodeManagers": ["worker-1:45454"]})
+    assert (settings.user, settings.vcore_milli) == ("yarn", 500)
+    assert settings.rules.configured("any") == ["worker-1:45454"]
+
+
+def test_its_mistakes_are_told_as_those_of_any_file() -> None:
+    with pytest.raises(ValidationError) as caught:
+        AgentModel.model_validate({"resourceManager": {"host": "rm:1"}, "vcores": 1})
+    assert {error["loc"] for error in caught.value.errors()} == {("resourceManager", "host"), ("vcores",)}
+    with pytest.raises(ValidationError, match="give one of resourceManager"):
+        AgentModel.model_validate({"resourceManager": {"host": "rm"}, "resourceManagers": PAIR})
+    assert AgentModel.model_json_schema()["properties"].keys() == YarnSpec.model_json_schema()["properties"].keys()
+
+
+def test_a_controller_without_a_resource_manager_is_told_which_role_needs_none() -> None:
+    with pytest.raises(ValidationError, match=r"only a file with roles: \[agent\] may do without"):
+        YarnSpec.model_validate({})
 
 
 def test_the_user_the_node_managers_and_the_vcore_have_defaults() -> None:

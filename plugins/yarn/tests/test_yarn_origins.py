@@ -25,6 +25,15 @@ def test_addresses_of_the_cluster_file_say_which_key_gave_host_and_port() -> Non
     assert "ResourceManagers" not in found
 
 
+def test_of_an_agent_alone_it_is_told_that_no_resource_manager_is_asked() -> None:
+    assert PLUGIN.settings is not None
+    alone = frozenset({Role.AGENT})
+    spec = PLUGIN.model_for(alone).model_validate({"user": "al"})
+    found = {s.name: (s.value, s.source) for s in PLUGIN.settings(ClusterConfig(name="etl", roles=alone, spec=spec))}
+    assert found["ResourceManager"] == ("none: an agent asks this host alone", "roles")
+    assert found["user"] == ("al", "spec.user")
+
+
 def test_addresses_of_a_folder_say_the_file_and_the_key_with_the_id(tmp_path: Path) -> None:
     folder = write(tmp_path, PAIR | {f"{RM}.admin.address.rm2": "b2:18033"})
     site, found = tmp_path / "yarn-site.xml", told(hadoopConfDir=folder)

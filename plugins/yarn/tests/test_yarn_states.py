@@ -20,22 +20,6 @@ def proc(tmp_path: Path) -> FakeProc:
     return FakeProc(tmp_path)
 
 
-def listen(proc: FakeProc, pid: int, port: int) -> None:
-    """A process listens on a port."""
-    folder = proc.root / str(pid)
-    for name in ("fd", "net"):
-        (folder / name).mkdir(exist_ok=True)
-    (folder / "fd" / "5").symlink_to("socket:[77]")
-    (folder / "net" / "tcp").write_text(f"head\n 0: 0100007F:{port:04X} 0:0 0A 0:0 0:0 0 0 0 77 1 0\n")
-
-
-def stop(proc: FakeProc, pid: int) -> None:
-    """It does so no more, and is gone."""
-    for path in sorted((proc.root / str(pid)).rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
-    (proc.root / str(pid)).rmdir()
-
-
 class Cluster:
     """An instance on a host whose NodeManager has been seen at its first port."""
 
@@ -43,7 +27,7 @@ class Cluster:
         self.proc, self.manager = proc, FakeManager()
         self.ticks = NOW_TICKS
         self.yarn: YarnInstance = instance_on(proc.root, self.manager, clock=time.monotonic, ticks=lambda: self.ticks)
-        listen(proc, NM_PID, 45454)
+        proc.listen(NM_PID, 45454)
         self.knows(NODE_ID)
 
     def knows(self, *node_ids: str) -> None:
@@ -61,9 +45,9 @@ class Cluster:
 
     def start_again(self, port: int) -> None:
         """The NodeManager ends and starts again."""
-        stop(self.proc, NM_PID)
+        self.proc.end(NM_PID)
         self.proc.add(NM_PID + 1, start=self.ticks + 50, command=["java", MAIN_CLASS.decode()])
-        listen(self.proc, NM_PID + 1, port)
+        self.proc.listen(NM_PID + 1, port)
 
 
 def test_the_old_id_of_a_node_manager_at_another_port_is_gone_before_the_resource_manager_says_so(
@@ -93,11 +77,11 @@ def test_the_old_id_counts_as_long_as_its_tasks_run_and_is_not_asked_for_them(pr
 
 def test_a_node_manager_that_starts_again_at_its_port_is_the_same_all_the_time(proc: FakeProc) -> None:
     cluster = Cluster(proc)
-    stop(proc, NM_PID)
+    proc.end(NM_PID)
     cluster.tasks()
     assert cluster.rows()[NODE_ID].state is NodeState.RUNNING
     proc.add(NM_PID + 1, start=cluster.ticks + 50, command=["java", MAIN_CLASS.decode()])
-    listen(proc, NM_PID + 1, 45454)
+    proc.listen(NM_PID + 1, 45454)
     cluster.tasks()
     assert cluster.rows()[NODE_ID].state is NodeState.RUNNING
 
@@ -107,7 +91,7 @@ def test_an_old_id_that_listens_again_counts_again(proc: FakeProc) -> None:
     cluster.start_again(45999)
     cluster.knows(NODE_ID, NEW_ID)
     proc.add(NM_PID + 2, start=cluster.ticks + 50, command=["java", MAIN_CLASS.decode()])
-    listen(proc, NM_PID + 2, 45454)
+    proc.listen(NM_PID + 2, 45454)
     cluster.tasks()
     assert cluster.rows()[NODE_ID].state is NodeState.RUNNING
 
@@ -121,6 +105,6 @@ def test_nothing_is_called_gone_while_the_sockets_of_a_node_manager_cannot_be_re
     def refused(_process: Path) -> set[int]:
         raise PermissionError
 
-    monkeypatch.setattr("fallow_yarn.nm.daemons._listening_ports", refused)
+    monkeypatch.setattr("fallow_yarn.nm.daemons.listening", refused)
     cluster.knows(NODE_ID, NEW_ID)
     assert cluster.rows()[NODE_ID].state is NodeState.RUNNING

@@ -166,16 +166,6 @@ def test_applications_that_cannot_be_read_stay_as_they_were_and_fail_no_report(
     assert "the applications are those of an earlier report: HTTP 500: broken" in report.detail
 
 
-def test_the_agent_ends_nothing_through_the_resource_manager(
-    proc: FakeProc, manager: FakeManager, serve: Serve
-) -> None:
-    manager.reading_now = reading(entry(http_address=node_manager(serve, (ONE, "RUNNING"))))
-    yarn = reported(proc, manager, Role.AGENT)
-    answer = kill(yarn, ONE)[ONE]
-    assert answer.result is KillResult.NO_ACCESS
-    assert manager.signalled == []
-
-
 def test_in_both_roles_what_may_not_be_signalled_here_is_ended_through_the_resource_manager(
     proc: FakeProc, manager: FakeManager, serve: Serve
 ) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median, quantiles
 
-from tests.benchmarks.agent import cost, cpu, memory, online, storm
+from tests.benchmarks.agent import cost, cpu, memory, online, storm, yarn
 from tests.benchmarks.agent.stage import CPU
 
 RUNS = 20
@@ -41,10 +41,11 @@ def foreign_load(seconds: float = 2.0) -> float:
 
 def _cost() -> None:
     print(f"  imports: {cost.import_seconds(5):.2f} s")
-    for tasks in (0, 300, 1000):
-        found = cost.cost(tasks, 30.0)
+    measured = [("small plugin", cost.cost, tasks) for tasks in (0, 300, 1000)]
+    for plugin, measure, tasks in [*measured, ("YARN plugin", yarn.cost, 300)]:
+        found = measure(tasks, 30.0)
         print(
-            f"  {tasks:5} tasks: {found.cpu_percent:.2f} % of a core, {found.resident:.1f} MiB resident "
+            f"  {plugin}, {tasks:5} tasks: {found.cpu_percent:.2f} % of a core, {found.resident:.1f} MiB resident "
             f"({found.proportional:.1f} proportional), {found.descriptors} descriptors"
         )
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -100,17 +100,18 @@ class Stage:
         for root in CONTROLLERS:
             remove(root / self.group / name)
 
-    def start(self) -> int:
-        """Start the agent and wait until it knows all tasks; its pid."""
-        command = [sys.executable, "-m", "tests.benchmarks.agent.driver", str(self.folder), self.top]
+    def start(self, command: Sequence[str] = (), tasks: int | None = None) -> int:
+        """Start an agent, by default with the stage's own plugin, and wait until it knows all tasks; its pid."""
+        command = command or [sys.executable, "-m", "tests.benchmarks.agent.driver", str(self.folder), self.top]
+        count = len(self.tasks) if tasks is None else tasks
         with (self.folder / "log").open("ab") as log:
             self.agent = subprocess.Popen(command, stderr=log)
         self.put(self.agent.pid, "agent")
-        until(lambda: len(self.ask("tasks")["tasks"]) == len(self.tasks), "the agent knows all tasks")
+        until(lambda: len(self.ask("tasks")["tasks"]) == count, "the agent knows all tasks")
         return self.agent.pid
 
     def put(self, pid: int, name: str) -> None:
-        """Put a process into the group `online` or `agent`; 0 is this one."""
+        """Put a process into the group `online`, `agent` or `batch`; 0 is this one."""
         for root in CONTROLLERS:
             (root / self.top / name / "cgroup.procs").write_text(f"{pid}")
 

@@ -1,4 +1,4 @@
-"""Reading an agent's files in a process of its own: what checks them takes a third of the memory that an agent needs.
+"""Reading an agent's files in a process of its own: what checks them takes a quarter of the memory that an agent needs.
 
 The process reads, hands the settings over and ends. Plugins are named in what it hands over, and imported by the agent.
 Where any of that cannot be, the files are read in this process.

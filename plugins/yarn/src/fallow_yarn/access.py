@@ -1,39 +1,31 @@
 """How this plugin says who it is, and whom it believes: what every connection of one cluster has in common."""
 
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fallow_yarn.config import KerberosSpec, YarnSpec
-from fallow_yarn.hadoop_conf import HadoopConfError, Properties, read_folder
+from fallow_yarn.config import AgentSpec, KerberosSpec
+from fallow_yarn.hadoop_conf import HadoopConfError, Properties
 from fallow_yarn.ipc.connection import Authenticate, Connection, simple
 from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.rest import Proof, Web
-from fallow_yarn.security.login import Identity, Login
+from fallow_yarn.security.login import Login
 from fallow_yarn.security.negotiate import Negotiate
 from fallow_yarn.security.sasl import Protection, kerberos
+from fallow_yarn.web_access import WebAccess, hadoop_of, login_of, tls_of, user_of, wants_kerberos
 
-AUTHENTICATION_KEY = "hadoop.security.authentication"
-POLICY_KEY = "yarn.http.policy"
 PRINCIPAL_KEY = "yarn.resourcemanager.principal"
 PROTECTION_KEY = "hadoop.rpc.protection"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """`user` is the name for messages, and for servers that believe it; `authenticate` opens IPC connections.
+class Access(WebAccess):
+    """Access to web pages, and `authenticate`, which opens IPC connections.
 
-    `proof` is what web pages are shown, and `cookies` what they gave for it; `tls` is for those that speak TLS, among
-    them the NodeManagers' if `secure_nodes`. `login` and `service` are those of Kerberos.
+    `login` and `service` are those of Kerberos.
     """
 
-    user: str
     authenticate: Authenticate
-    proof: Proof | None = None
-    tls: ssl.SSLContext | None = None
-    secure_nodes: bool = False
     login: Login | None = None
     service: str = ""
-    cookies: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def simple(cls, user: str, tls: ssl.SSLContext | None = None, *, secure_nodes: bool = False) -> "Access":
@@ -44,46 +36,28 @@ class Access:
         """A connection to one protocol of a server, not made yet."""
         return Connection(endpoint, protocol, self.user, self.authenticate)
 
-    def web(self, endpoint: Endpoint, *, secure: bool = False) -> Web:
-        """The web server of a daemon; `secure`: it speaks TLS."""
-        return Web(endpoint, self.user, tls=self.tls if secure else None, proof=self.proof, cookies=self.cookies)
 
-
-def access(spec: YarnSpec) -> Access:
+def access(spec: AgentSpec) -> Access:
     """What a cluster file, or the folder of Hadoop's that it names, says of it. No ticket is got yet.
 
     :raises HadoopConfError: the folder cannot be read, or it lacks the ResourceManager's principal.
     :raises OSError: the file of the certificate authority cannot be read.
     """
-    hadoop = None if spec.hadoop_conf_dir is None else read_folder(spec.hadoop_conf_dir)
-    secure, _ = wants_tls(spec, hadoop)
-    tls = ssl.create_default_context(cafile=spec.tls.ca_file if spec.tls is not None else None) if secure else None
+    hadoop = hadoop_of(spec)
+    tls = tls_of(spec, hadoop)
     if not wants_kerberos(spec, hadoop):
-        return Access.simple(spec.user, tls, secure_nodes=secure)
-    given = spec.kerberos or KerberosSpec()
-    login = Login(Identity(principal=given.principal, keytab=given.keytab, ticket_cache=given.ticket_cache))
+        return Access.simple(spec.user, tls, secure_nodes=tls is not None)
+    given, login = spec.kerberos or KerberosSpec(), login_of(spec)
     service = _service(given, hadoop)
     return Access(
-        user=given.principal or str(login.identity),
+        user=user_of(spec, login),
         authenticate=kerberos(login, service, _protections(given, hadoop)),
         proof=Negotiate(login),
         tls=tls,
-        secure_nodes=secure,
+        secure_nodes=tls is not None,
         login=login,
         service=service,
     )
-
-
-def wants_tls(spec: YarnSpec, hadoop: Properties | None) -> tuple[bool, str]:
-    """Whether web pages are read by TLS, and what says so."""
-    if spec.tls is not None or hadoop is None:
-        return spec.tls is not None, "default" if spec.tls is None else "spec.tls"
-    return hadoop.text(POLICY_KEY) == "HTTPS_ONLY", hadoop.place(POLICY_KEY)
-
-
-def wants_kerberos(spec: YarnSpec, hadoop: Properties | None) -> bool:
-    """Whether the cluster file, or else Hadoop's own, asks for Kerberos."""
-    return spec.kerberos is not None or (hadoop is not None and hadoop.text(AUTHENTICATION_KEY).lower() == "kerberos")
 
 
 def _service(given: KerberosSpec, hadoop: Properties | None) -> str:

@@ -7,9 +7,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from fallow_yarn.agent_settings import AgentSettings
 from fallow_yarn.identity import NODE_ID_KEY, Rules
 
 CLIENT_PORT, ADMIN_PORT, WEB_PORT = 8032, 8033, 8088
+WAYS = "resourceManager (one), resourceManagers (several by id) and hadoopConfDir"
 
 _NAME = re.compile(r"[^\s:/\[\]]+")
 _ADDRESS = re.compile(rf"(\[[0-9A-Fa-f:.]+\]|{_NAME.pattern}):([0-9]{{1,5}})")
@@ -108,8 +110,10 @@ def _several(value: dict[str, ResourceManagerSpec]) -> dict[str, ResourceManager
     return value
 
 
-class YarnSpec(_Model):
-    """The model of `spec`. `vcore_milli`: how many milli-cores one vcore stands for.
+class AgentSpec(_Model):
+    """The model of `spec` for the role of an agent alone, which may leave out the ResourceManager: it is not asked.
+
+    `vcore_milli`: how many milli-cores one vcore stands for.
 
     Where the ResourceManagers are is said in one of three ways: `resource_manager` is the only one,
     `resource_managers` are several by id, of which one is active, and `hadoop_conf_dir` is the folder with the
@@ -145,9 +149,28 @@ class YarnSpec(_Model):
     def _one_way(self) -> Self:
         if self.node_managers is not None and self.node_managers_by_node is not None:
             raise ValueError("give nodeManagers (those of the one host) or nodeManagersByNode (of each node), not both")
-        ways = (self.resource_manager, self.resource_managers, self.hadoop_conf_dir)
-        if sum(way is not None for way in ways) != 1:
-            raise ValueError("give one of resourceManager (one), resourceManagers (several by id) and hadoopConfDir")
+        if self.ways > 1:
+            raise ValueError(f"give one of {WAYS}")
+        return self
+
+    @property
+    def ways(self) -> int:
+        """In how many ways it is said where the ResourceManagers are."""
+        return sum(way is not None for way in (self.resource_manager, self.resource_managers, self.hadoop_conf_dir))
+
+
+def spec_of(settings: AgentSpec | AgentSettings) -> AgentSpec:
+    """The model of the file behind what an instance is built from."""
+    return settings if isinstance(settings, AgentSpec) else AgentSpec.model_validate(settings.given)
+
+
+class YarnSpec(AgentSpec):
+    """The model of `spec` for the role of a controller: it says where the ResourceManager is."""
+
+    @model_validator(mode="after")
+    def _reaches_a_manager(self) -> Self:
+        if not self.ways:
+            raise ValueError(f"give one of {WAYS}; only a file with roles: [agent] may do without")
         if self.kerberos is not None and self.hadoop_conf_dir is None and not self.kerberos.resource_manager_principal:
             raise ValueError("kerberos: give resourceManagerPrincipal, such as rm/_HOST@EXAMPLE.COM, or hadoopConfDir")
         return self

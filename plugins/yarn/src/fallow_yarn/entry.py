@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin, Setting
+from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin, Role, Setting
 
 TEMPLATE = """\
+# A file with roles: [agent] needs no ResourceManager.
 resourceManager:
   # Where the ResourceManager is. Its addresses follow from the host and Hadoop's default ports ...
   host: rm.example.com
@@ -56,7 +57,17 @@ def _config_model() -> type[Any]:
     return YarnSpec
 
 
+def _agent_model() -> type[Any]:
+    from fallow_yarn.agent_settings import AgentModel
+
+    return AgentModel
+
+
 def _build(cluster: ClusterConfig) -> Instance:
+    if cluster.roles == {Role.AGENT}:
+        from fallow_yarn.agent import YarnAgent
+
+        return YarnAgent(cluster)
     from fallow_yarn.plugin import YarnInstance
 
     return YarnInstance(cluster)
@@ -72,6 +83,7 @@ PLUGIN = Plugin(
     name="yarn",
     api_levels=(API_LEVEL, API_LEVEL),
     config_model=_config_model,
+    agent_model=_agent_model,
     build=_build,
     config_template=TEMPLATE,
     settings=_settings,

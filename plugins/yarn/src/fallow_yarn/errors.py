@@ -22,6 +22,10 @@
 Messages name the address and the setting it came from, say what was seen, and what to do where that is known.
 """
 
+from typing import Final
+
+MAX_TEXT: Final = 300
+
 
 class YarnError(Exception):
     """Base of this plugin's errors.
@@ -108,3 +112,10 @@ class UnknownNodeError(RemoteError):
 
 class NoSuchCallError(RemoteError):
     """The server at this address does not know the protocol or the method."""
+
+
+def first_line(text: str) -> str:
+    """The first line of a Java message, without its stack and control characters, cut to a length fit for a log."""
+    line = next((line for line in text.splitlines() if line.strip()), "").strip()
+    line = "".join(character if character.isprintable() else "?" for character in line)
+    return line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"

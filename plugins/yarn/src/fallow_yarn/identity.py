@@ -14,7 +14,7 @@ ten minutes more. `superseded` says which ids are such old ones.
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from fallow_hookspecs import Node
@@ -62,6 +62,16 @@ def own_ids(ids_by_host: Mapping[str, Collection[str]], node: Node, rules: Rules
     for values in (node.annotations, node.labels, *(v for pod in node.pods for v in (pod.annotations, pod.labels))):
         found.update(_named(values.get(rules.key, ""), ids_by_host))
     return sorted(found)
+
+
+class OwnIds(Container[str]):
+    """All ids that are a node's by the rules, whether anybody lists them or not."""
+
+    def __init__(self, node: Node, rules: Rules) -> None:
+        self._node, self._rules = node, rules
+
+    def __contains__(self, node_id: object) -> bool:
+        return isinstance(node_id, str) and bool(own_ids(by_host([node_id]), self._node, self._rules))
 
 
 def superseded(listening: Mapping[str, int], last_seen: Mapping[str, int]) -> frozenset[str]:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fallow_hookspecs import ClusterConfig, Setting
-from fallow_yarn.access import AUTHENTICATION_KEY, PRINCIPAL_KEY, PROTECTION_KEY, wants_kerberos, wants_tls
-from fallow_yarn.config import KerberosSpec, YarnSpec
+from fallow_yarn.access import PRINCIPAL_KEY, PROTECTION_KEY
+from fallow_yarn.config import AgentSpec, KerberosSpec, spec_of
 from fallow_yarn.hadoop_conf import PREFIX, Properties, is_by_host_name, read_folder
 from fallow_yarn.places import places
 from fallow_yarn.rm.place import Place, Server
+from fallow_yarn.web_access import AUTHENTICATION_KEY, wants_kerberos, wants_tls
 
 DEFAULT: Final = "default"
 NOT_SET: Final = "not set"
@@ -32,12 +33,15 @@ def settings(cluster: ClusterConfig) -> list[Setting]:
 
     :raises HadoopConfError: the folder that the file names cannot be read, or lacks what is needed.
     """
-    spec: YarnSpec = cluster.spec
+    spec = spec_of(cluster.spec)
     hadoop = None if spec.hadoop_conf_dir is None else read_folder(spec.hadoop_conf_dir)
     return [*_addresses(spec, hadoop), *_security(spec, hadoop), *_others(hadoop), *_own(spec)]
 
 
-def _addresses(spec: YarnSpec, hadoop: Properties | None) -> Iterator[Setting]:
+def _addresses(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
+    if not spec.ways:
+        yield Setting(name="ResourceManager", value="none: an agent asks this host alone", source="roles")
+        return
     found = places(spec)
     if len(found) > 1:
         source = "spec.resourceManagers" if hadoop is None else hadoop.place(f"{PREFIX}.ha.rm-ids")
@@ -49,7 +53,7 @@ def _addresses(spec: YarnSpec, hadoop: Properties | None) -> Iterator[Setting]:
             yield Setting(name=words, value=place.of(kind).authority, source=_address_source(spec, place, kind))
 
 
-def _address_source(spec: YarnSpec, place: Place, kind: Server) -> str:
+def _address_source(spec: AgentSpec, place: Place, kind: Server) -> str:
     source = place.of(kind).setting
     if spec.hadoop_conf_dir is not None:
         return f"{source}, Hadoop's default port" if is_by_host_name(source) else source
@@ -59,7 +63,7 @@ def _address_source(spec: YarnSpec, place: Place, kind: Server) -> str:
     return f"{source.rpartition('.')[0]}.host, Hadoop's default port"
 
 
-def _security(spec: YarnSpec, hadoop: Properties | None) -> Iterator[Setting]:
+def _security(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
     if not wants_kerberos(spec, hadoop):
         source = hadoop.place(AUTHENTICATION_KEY) if hadoop is not None else f"{DEFAULT}: no spec.kerberos"
         yield Setting(name="authentication", value="simple: spec.user is believed", source=source)
@@ -73,7 +77,7 @@ def _security(spec: YarnSpec, hadoop: Properties | None) -> Iterator[Setting]:
         yield Setting(name="certificate authorities", value=given or "the system's", source=source)
 
 
-def _kerberos(spec: YarnSpec, hadoop: Properties | None) -> Iterator[Setting]:
+def _kerberos(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
     given = spec.kerberos or KerberosSpec()
     source = hadoop.place(AUTHENTICATION_KEY) if hadoop is not None and spec.kerberos is None else "spec.kerberos"
     yield Setting(name="authentication", value="kerberos", source=source)
@@ -113,7 +117,7 @@ def _others(hadoop: Properties | None) -> Iterator[Setting]:
             yield Setting(name=name, value=hadoop.text(key) or NOT_SET, source=hadoop.place(key))
 
 
-def _own(spec: YarnSpec) -> Iterator[Setting]:
+def _own(spec: AgentSpec) -> Iterator[Setting]:
     """What the cluster file says, or would say, by its own names."""
     for name, field in type(spec).model_fields.items():
         if name in OF_RESOURCE_MANAGERS:

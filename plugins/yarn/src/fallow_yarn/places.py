@@ -1,15 +1,15 @@
 """Where a cluster's ResourceManagers are, from whichever of the three ways its file says it in."""
 
-from fallow_yarn.config import ResourceManagerSpec, YarnSpec
-from fallow_yarn.hadoop_conf import resource_managers
+from fallow_yarn.config import WAYS, AgentSpec, ResourceManagerSpec
+from fallow_yarn.hadoop_conf import HadoopConfError, resource_managers
 from fallow_yarn.identity import is_loopback
 from fallow_yarn.rm.place import Place, Server, server
 
 
-def places(spec: YarnSpec) -> tuple[Place, ...]:
+def places(spec: AgentSpec) -> tuple[Place, ...]:
     """The ResourceManagers, one or more. A folder of Hadoop's is read now.
 
-    :raises HadoopConfError: the folder cannot be read, or does not say where they are.
+    :raises HadoopConfError: the folder cannot be read, or it is not said where they are.
     """
     if spec.hadoop_conf_dir is not None:
         return resource_managers(spec.hadoop_conf_dir)
@@ -19,7 +19,8 @@ def places(spec: YarnSpec) -> tuple[Place, ...]:
             _place(name, given, f"spec.resourceManagers.{name}", secure=secure)
             for name, given in spec.resource_managers.items()
         )
-    assert spec.resource_manager is not None  # the model sees to that
+    if spec.resource_manager is None:
+        raise HadoopConfError(f"spec does not say where the ResourceManager is: give one of {WAYS}")
     return (_place("", spec.resource_manager, "spec.resourceManager", secure=secure),)
 
 

@@ -1,6 +1,6 @@
 """What the ResourceManager says, as the contract's report. Pure.
 
-The units change here and nowhere else: a vcore stands for `vcore_milli` milli-cores, and YARN's MB is 1 MiB.
+A vcore stands for `vcore_milli` milli-cores.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from fallow_yarn.rm.client import Facts, NodeReading
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
 from fallow_yarn.rm.scheduler import Metrics
-from fallow_yarn.rm.size import MIB_BYTES, Size, cpu_milli, memory_bytes
+from fallow_yarn.rm.size import MIB_BYTES, Size, resources
 
 DEFAULT_MINIMUM = Size(memory_mb=1024, vcores=1)
 """Hadoop's own default of the smallest allocation, taken where the ResourceManager does not show its setting."""
@@ -49,11 +49,6 @@ REFUSALS: Mapping[type[YarnError], Refusal] = {
     AccessDeniedError: Refusal.ACCESS_DENIED,
     StandbyError: Refusal.NOT_LEADER,
 }
-
-
-def resources(size: Size, vcore_milli: int) -> Resources:
-    """A size in YARN's units as an amount of each resource."""
-    return Resources(cpu_milli=cpu_milli(size, vcore_milli), memory_bytes=memory_bytes(size))
 
 
 def floor_of(facts: Facts) -> Size:

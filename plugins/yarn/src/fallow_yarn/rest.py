@@ -4,7 +4,6 @@ import http.client
 import io
 import json
 import socket
-import ssl
 from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar, cast
 from urllib.parse import quote
@@ -19,14 +18,16 @@ from fallow_yarn.errors import (
     StandbyError,
     WrongPortError,
     YarnError,
+    first_line,
 )
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.ipc.remote import first_line
 from fallow_yarn.ipc.transport import CHUNK_BYTES, Channel
 from fallow_yarn.shapes import member, text
 
 if TYPE_CHECKING:
+    import ssl
+
     from _typeshed import WriteableBuffer
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class Web:
         endpoint: Endpoint,
         user: str,
         *,
-        tls: ssl.SSLContext | None = None,
+        tls: "ssl.SSLContext | None" = None,
         proof: Proof | None = None,
         cookies: MutableMapping[str, str] | None = None,
     ) -> None:

@@ -27,8 +27,13 @@ CGROUP_SWITCHES: Final = ("yarn.nodemanager.resource.cpu.enabled", "yarn.nodeman
 ADDRESS: Final = "yarn.nodemanager.address"
 
 
-def node_manager(node_id: str, page: Page, manager: Identity, outside: Outside, *, is_named: bool) -> Iterator[Finding]:
-    """All findings about one; a single one if its settings cannot be read. `is_named`: in spec.nodeManagers."""
+def node_manager(
+    node_id: str, page: Page, manager: Identity | None, outside: Outside, *, is_named: bool
+) -> Iterator[Finding]:
+    """All findings about one; a single one if its settings cannot be read. `is_named`: in spec.nodeManagers.
+
+    `manager`: the ResourceManager, where that is asked.
+    """
     yield _release(node_id, page, manager)
     if not page.settings.values:
         yield Finding(
@@ -44,7 +49,7 @@ def node_manager(node_id: str, page: Page, manager: Identity, outside: Outside, 
     yield _executor(node_id, page.settings, outside.has_cgroup)
 
 
-def _release(node_id: str, page: Page, manager: Identity) -> Finding:
+def _release(node_id: str, page: Page, manager: Identity | None) -> Finding:
     subject = f"release of {node_id}"
     version = text(page.info.get("nodeManagerVersion"))
     if not version:
@@ -52,7 +57,8 @@ def _release(node_id: str, page: Page, manager: Identity) -> Finding:
     own = Identity(version=version, active=True, ha_state="", started_on=None)
     if own.release == (0, 0):
         return Finding(subject=subject, ok=None, detail=f"{version!r} is no release we know")
-    other = "" if own.release == manager.release else f", the ResourceManager has {manager.version}"
+    is_other = manager is not None and own.release != manager.release
+    other = f", the ResourceManager has {manager.version}" if manager is not None and is_other else ""
     does = "" if own.takes_back else ": before 3.3 it is not told its size, and registers with the configured one"
     return Finding(subject=subject, ok=True, detail=f"{version}{other}{does}")
 

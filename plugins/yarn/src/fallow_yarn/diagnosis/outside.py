@@ -20,6 +20,7 @@ from fallow_yarn.nm.web import web_of
 from fallow_yarn.rest import Web
 from fallow_yarn.rm.place import Place
 from fallow_yarn.shapes import Object, is_object, member
+from fallow_yarn.web_access import WebAccess
 
 PAGE_SECONDS: Final = 4.0
 CGROUP_ROOT: Final = Path("/sys/fs/cgroup")
@@ -54,7 +55,7 @@ class Outside:
     """The ways to look, which a test replaces."""
 
     manager_page: Callable[[Place, Access, Deadline], Page]
-    node_page: Callable[[str, Access, Deadline], Page]
+    node_page: Callable[[str, WebAccess, Deadline], Page]
     host_size: Callable[[], HostSize | None]
     disk_used_percent: Callable[[str], float | None]
     has_cgroup: Callable[[str], bool]
@@ -66,12 +67,12 @@ def manager_page(place: Place, access: Access, deadline: Deadline) -> Page:
     return conf_page(access.web(place.web, secure=place.secure_web), deadline.within(PAGE_SECONDS))
 
 
-def node_page(http_address: str, access: Access, deadline: Deadline) -> Page:
+def node_page(http_address: str, access: WebAccess, deadline: Deadline) -> Page:
     """A NodeManager's settings, clock and page about itself: two calls."""
     try:
         web = web_of(http_address, access)
     except ValueError:
-        return Page(problem="the ResourceManager lists no web address of it")
+        return Page(problem="no web address of it is known")
     page = conf_page(web, deadline.within(PAGE_SECONDS))
     try:
         info = member(web.json("/ws/v1/node/info", deadline.within(PAGE_SECONDS)), "nodeInfo")

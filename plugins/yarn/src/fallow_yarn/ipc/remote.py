@@ -9,20 +9,13 @@ from fallow_yarn.errors import (
     RemoteError,
     StandbyError,
     UnknownNodeError,
+    first_line,
 )
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import ResponseHeader
 from fallow_yarn.ipc.wire import Answer
 
-MAX_TEXT: Final = 300
 _UNKNOWN_NODE: Final = "unrecognized node"
-
-
-def first_line(text: str) -> str:
-    """The first line of a Java message, without its stack and control characters, cut to a length fit for a log."""
-    line = next((line for line in text.splitlines() if line.strip()), "").strip()
-    line = "".join(character if character.isprintable() else "?" for character in line)
-    return line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"
 
 
 def remote_error(endpoint: Endpoint, method: str, user: str, answer: Answer) -> RemoteError:

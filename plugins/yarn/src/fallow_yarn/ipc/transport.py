@@ -2,8 +2,7 @@
 
 import errno
 import socket
-import ssl
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from fallow_yarn.errors import (
     ConnectionLostError,
@@ -18,6 +17,9 @@ from fallow_yarn.errors import (
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 
+if TYPE_CHECKING:
+    import ssl
+
 CHUNK_BYTES: Final = 64 << 10
 GONE_SECONDS: Final = 4.0
 """How long a host may not confirm what it is sent, be that the wish to connect. One that is slow confirms it."""
@@ -31,7 +33,7 @@ class Channel:
         self._socket = connected
 
     @classmethod
-    def connect(cls, endpoint: Endpoint, deadline: Deadline, tls: ssl.SSLContext | None = None) -> Self:
+    def connect(cls, endpoint: Endpoint, deadline: Deadline, tls: "ssl.SSLContext | None" = None) -> Self:
         """Connect to the first of the host's addresses that answers; each gets its share of the time, not more than
         `GONE_SECONDS`.
 
@@ -154,7 +156,11 @@ class Channel:
         return ConnectionLostError(f"{self.endpoint}: the connection ended before the answer: {why}")
 
 
-def _secured(endpoint: Endpoint, connected: socket.socket, tls: ssl.SSLContext, deadline: Deadline) -> ssl.SSLSocket:
+def _secured(
+    endpoint: Endpoint, connected: socket.socket, tls: "ssl.SSLContext", deadline: Deadline
+) -> "ssl.SSLSocket":
+    import ssl  # takes megabytes, and most clusters speak no TLS
+
     try:
         connected.settimeout(max(deadline.left_seconds(), 0.001))
         return tls.wrap_socket(connected, server_hostname=endpoint.host)

@@ -12,7 +12,8 @@ import click
 
 from fallow_hookspecs import CommandHost
 from fallow_yarn.access import access
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.agent_settings import AgentSettings
+from fallow_yarn.config import YarnSpec, spec_of
 from fallow_yarn.errors import YarnError
 from fallow_yarn.hadoop_conf import HadoopConfError
 from fallow_yarn.lifecycle.chosen import hosts_of
@@ -79,9 +80,10 @@ def commands(host: CommandHost) -> click.Group:
 
 
 @contextmanager
-def _managed(spec: YarnSpec) -> Iterator[tuple[Manager, Lists]]:
+def _managed(settings: YarnSpec | AgentSettings) -> Iterator[tuple[Manager, Lists]]:
     """The cluster's ResourceManager and lists; what goes wrong with them is the user's to read."""
     try:
+        spec = spec_of(settings)
         manager = resource_manager(places(spec), Shared(access(spec)))
         try:
             yield manager, lists_of(spec, manager, soon())

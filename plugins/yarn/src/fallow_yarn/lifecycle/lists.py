@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.config import AgentSpec
 from fallow_yarn.errors import YarnError
 from fallow_yarn.hadoop_conf import read_folder
 from fallow_yarn.ipc.deadline import Deadline
@@ -93,7 +93,7 @@ class Lists:
                 )
 
 
-def lists_of(spec: YarnSpec, manager: Manager, deadline: Deadline) -> Lists:
+def lists_of(spec: AgentSpec, manager: Manager, deadline: Deadline) -> Lists:
     """The files that the cluster file names, or else those of Hadoop's own configuration.
 
     :raises LifecycleError: it reads none.
@@ -118,7 +118,7 @@ def _take_out(file: ListFile, hosts: Collection[str]) -> None:
     file.change(lambda text: file.kind.without_hosts(text, hosts))
 
 
-def _said(key: str, spec: YarnSpec, manager: Manager, deadline: Deadline) -> list[str]:
+def _said(key: str, spec: AgentSpec, manager: Manager, deadline: Deadline) -> list[str]:
     """A path as the folder of Hadoop's has it, or else the ResourceManager."""
     path = read_folder(spec.hadoop_conf_dir).text(key) if spec.hadoop_conf_dir is not None else ""
     path = path or (manager.setting(key, deadline) or "").strip()

@@ -5,15 +5,14 @@ listens on the port of one of the nodes asked for. A process whose sockets canno
 root) counts without a node.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from fallow_hookspecs import Daemon, Process
 from fallow_yarn.nm.processes import PROC_ROOT, SETTLED_TICKS, Stat, now_ticks, read_all, read_command
+from fallow_yarn.nm.sockets import listening
 
 MAIN_CLASS = b"org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-LISTENING = "0A"
 TURNS = 16
 
 
@@ -70,31 +69,10 @@ def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daem
     if not ports:
         return Daemon(process=process)
     try:
-        listening = _listening_ports(proc_root / str(process.pid))
+        ports_of_process = listening(proc_root / str(process.pid)).keys()
     except PermissionError:
         return Daemon(process=process)
     except OSError:
         return None  # it ended while we looked
-    own = next((ports[port] for port in sorted(listening & ports.keys())), None)
+    own = next((ports[port] for port in sorted(ports_of_process & ports.keys())), None)
     return None if own is None else Daemon(process=process, framework_node=own)
-
-
-def _listening_ports(process: Path) -> set[int]:
-    """The TCP ports that a process listens on, in its own network namespace. OSError if they cannot be read."""
-    links = set(_links(process / "fd"))
-    tables = [line.split() for name in ("tcp", "tcp6") for line in _lines(process / "net" / name)]
-    return {
-        int(fields[1].rpartition(":")[2], 16)
-        for fields in tables
-        if len(fields) > 9 and fields[3] == LISTENING and f"socket:[{fields[9]}]" in links
-    }
-
-
-def _links(descriptors: Path) -> Iterator[str]:
-    for descriptor in descriptors.iterdir():
-        with suppress(FileNotFoundError):  # closed while we looked
-            yield str(descriptor.readlink())
-
-
-def _lines(table: Path) -> list[str]:
-    return table.read_text().splitlines()[1:] if table.exists() else []

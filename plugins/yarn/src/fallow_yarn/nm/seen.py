@@ -4,7 +4,8 @@ A container that has processes is a task whatever its NodeManager says: one that
 know it, one that does not answer says nothing, and a daemon that a container left behind outlives its entry.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Container as Ids
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -55,7 +56,7 @@ class Seen:
     problems: tuple[str, ...] = ()
 
 
-def after(before: Seen, look: Look, own_ids: Collection[str]) -> Seen:
+def after(before: Seen, look: Look, own_ids: Ids[str]) -> Seen:
     """What is known after a look. `own_ids`: all NodeManagers of this node, those that have ended too."""
     entries: dict[str, Entry] = {}
     for node_id, answer in look.answers.items():
@@ -97,7 +98,7 @@ def _kept(node_id: str, look: Look, before: Seen) -> dict[str, Entry]:
     }
 
 
-def _left_behind(container_id: str, node_id: str, own_ids: Collection[str]) -> Entry | None:
+def _left_behind(container_id: str, node_id: str, own_ids: Ids[str]) -> Entry | None:
     """A container that was never listed, if one of our NodeManagers started it."""
     parsed = ContainerId.parse(container_id)
     if parsed is None or node_id not in own_ids:

@@ -1,12 +1,11 @@
 """The tasks of one node in the words of the contract: listing them, ending them, and where they are."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fallow_hookspecs import KillAnswer, KillOrder, KillResult, Placement, Process, Task, TaskRole, TaskState
-from fallow_yarn.access import Access
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import RunningNodeManagers
@@ -25,7 +24,8 @@ from fallow_yarn.nm.processes import (
 from fallow_yarn.nm.seen import Entry, Look, Seen, after
 from fallow_yarn.nm.tree import Found
 from fallow_yarn.nm.web import Answer, Listing, ask
-from fallow_yarn.report import resources
+from fallow_yarn.rm.size import resources
+from fallow_yarn.web_access import WebAccess
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class NodeTasks:
 
     def __init__(
         self,
-        access: Access,
+        access: WebAccess,
         vcore_milli: int,
         clock: Callable[[], float] = time.monotonic,
         ticks: Callable[[], int] = now_ticks,
@@ -67,7 +67,7 @@ class NodeTasks:
     def list(
         self,
         addresses: Mapping[str, str],
-        own_ids: Collection[str],
+        own_ids: Container[str],
         deadline: Deadline,
         masters: Collection[str] = (),
     ) -> Listed:
@@ -93,7 +93,7 @@ class NodeTasks:
 
     def end(self, order: KillOrder, addresses: Mapping[str, str], deadline: Deadline) -> dict[str, KillAnswer]:
         """Signal the containers of an order; those without a process here are looked up at their NodeManagers."""
-        answers = self._killer.end(order.task_ids, self._node_managers(), deadline, force=order.force)
+        answers = self._killer.end(order.task_ids, self.node_managers(), deadline, force=order.force)
         missing = [container_id for container_id in order.task_ids if container_id not in answers]
         if missing:
             listings = ask(addresses, self._access, deadline)
@@ -103,11 +103,13 @@ class NodeTasks:
     def placement(self, parent: str) -> Placement:
         """Where the containers of the newest list are, and who may be moved below `parent`."""
         return placement(
-            tuple(self._seen.entries), self._containers.find(self._node_managers()), parent, self._proc_root
+            tuple(self._seen.entries), self._containers.find(self.node_managers()), parent, self._proc_root
         )
 
-    def _node_managers(self) -> tuple[Process, ...]:
-        """Those of the newest list: an ending reads no more than it must of a host that is short of memory."""
+    def node_managers(self) -> tuple[Process, ...]:
+        """The processes of those of the newest list: an ending reads no more than it must of a host that is short of
+        memory.
+        """
         running = self._running
         if running is None:
             running = RunningNodeManagers(self._proc_root, self._ticks).find(read_all(self._proc_root))

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Final
 
 from fallow_hookspecs import TaskState
-from fallow_yarn.access import Access
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import ProtocolError, YarnError
 from fallow_yarn.ipc.deadline import Deadline
@@ -14,6 +13,7 @@ from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.rest import Web
 from fallow_yarn.rm.size import Size
 from fallow_yarn.shapes import Object, integer, is_object, member, text
+from fallow_yarn.web_access import WebAccess
 
 CONTAINERS: Final = "/ws/v1/node/containers"
 OPPORTUNISTIC: Final = "OPPORTUNISTIC"
@@ -58,11 +58,11 @@ class Listing:
     unreadable: int = 0
 
 
-def web_of(http_address: str, access: Access) -> Web:
-    """The web server at an address that the ResourceManager lists; ValueError if it is none."""
+def web_of(http_address: str, access: WebAccess) -> Web:
+    """The web server of a NodeManager; ValueError if that is no address."""
     endpoint = Endpoint.parse(
         http_address,
-        setting="nodeHTTPAddress at the ResourceManager",
+        setting="web address of a NodeManager",
         purpose="the NodeManager's web port",
         hadoop_key="yarn.nodemanager.webapp.address, 8042 by default",
     )
@@ -121,7 +121,7 @@ Answer = Listing | YarnError
 """What a NodeManager listed, or why it did not."""
 
 
-def ask(addresses: Mapping[str, str], access: Access, deadline: Deadline) -> dict[str, Answer]:
+def ask(addresses: Mapping[str, str], access: WebAccess, deadline: Deadline) -> dict[str, Answer]:
     """What each NodeManager lists, by node id; `addresses` are their web addresses, empty where not known.
 
     One after the other, each with its share of the time: one that does not answer takes nobody else's.
@@ -132,7 +132,7 @@ def ask(addresses: Mapping[str, str], access: Access, deadline: Deadline) -> dic
         try:
             answers[node_id] = read_containers(web_of(address, access), node_id, deadline.within(share))
         except ValueError:
-            answers[node_id] = YarnError(f"the ResourceManager lists no web address of NodeManager {node_id}")
+            answers[node_id] = YarnError(f"no web address of NodeManager {node_id} is known")
         except YarnError as error:
             answers[node_id] = error
     return answers

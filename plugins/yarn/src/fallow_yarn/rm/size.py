@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Final
 
+from fallow_hookspecs import Resources
+
 MIB_BYTES: Final = 1 << 20
 
 
@@ -27,6 +29,11 @@ def cpu_milli(size: Size, vcore_milli: int) -> int:
 def memory_bytes(size: Size) -> int:
     """The memory of a size in bytes."""
     return size.memory_mb * MIB_BYTES
+
+
+def resources(size: Size, vcore_milli: int) -> Resources:
+    """A size as an amount of each resource."""
+    return Resources(cpu_milli=cpu_milli(size, vcore_milli), memory_bytes=memory_bytes(size))
 
 
 def size_words(size: Size) -> str:

@@ -9,13 +9,18 @@ from collections.abc import Collection
 from enum import IntEnum
 from typing import Any, Final
 
-from fallow_yarn.errors import AuthenticationRefusedError, ConnectionLostError, ProtocolError, YarnError
+from fallow_yarn.errors import (
+    AuthenticationRefusedError,
+    ConnectionLostError,
+    ProtocolError,
+    YarnError,
+    first_line,
+)
 from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Authenticate, Stream
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import SaslAuth, SaslMessage
-from fallow_yarn.ipc.remote import first_line
 from fallow_yarn.ipc.transport import Channel
 from fallow_yarn.security.login import KERBEROS, Login, explained, library, service_at
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fallow_hookspecs import Role
 from fallow_hookspecs.testing import AgentSuite, ControllerSuite
 from fallow_yarn.rm.size import Size
 from fallow_yarn.testing.application import MASTER_SIZE
@@ -65,3 +66,16 @@ class TestController(ControllerSuite):
 
 class TestAgent(AgentSuite):
     """The plugin as an agent."""
+
+
+class TestAgentAlone(AgentSuite):
+    """The plugin as an agent whose controller is elsewhere: it is told of no ResourceManager."""
+
+    @pytest.fixture
+    def fallow_framework(self, fallow_framework: YarnFramework) -> Iterator[YarnFramework]:
+        """The same YARN; the plugin is told which of the NodeManagers of this host is meant."""
+        before = fallow_framework.roles, fallow_framework.spec
+        named = {fallow_framework.nodes[0].name: list(fallow_framework.sizes())}
+        fallow_framework.roles, fallow_framework.spec = frozenset({Role.AGENT}), {"nodeManagersByNode": named}
+        yield fallow_framework
+        fallow_framework.roles, fallow_framework.spec = before

@@ -1,0 +1,120 @@
+"""The hooks of one YARN cluster on a host whose controller is elsewhere: this host is asked, and nobody else.
+
+It needs no ResourceManager and no keytab for one, and what talks to it is not imported. What only the ResourceManager
+knows, such as the masters of applications, is for the controller to tell.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from fallow_hookspecs import (
+    ClusterConfig,
+    Daemon,
+    Finding,
+    KillOrder,
+    KillOutcome,
+    Node,
+    Placement,
+    Process,
+    TaskList,
+    hookimpl,
+)
+from fallow_yarn.agent_settings import AgentSettings
+from fallow_yarn.identity import OwnIds
+from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.nm.local import LocalNodeManagers, Wanted
+from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
+from fallow_yarn.nm.tasks import NodeTasks
+from fallow_yarn.web_access import web_access
+
+
+class YarnAgent:
+    """The NodeManagers of one cluster on this host. It reports nothing, and sends no size."""
+
+    def __init__(
+        self,
+        cluster: ClusterConfig,
+        clock: Callable[[], float] = time.monotonic,
+        proc_root: Path = PROC_ROOT,
+        ticks: Callable[[], int] = now_ticks,
+    ) -> None:
+        settings: AgentSettings = cluster.spec
+        self._settings, self._rules = settings, settings.rules
+        self._clock, self._proc_root, self._ticks = clock, proc_root, ticks
+        self._access = web_access(settings)
+        self._local = LocalNodeManagers(self._access, proc_root)
+        self._tasks: dict[str, NodeTasks] = {}
+        self._web: Mapping[str, Mapping[str, str]] = {}
+
+    @hookimpl
+    def list_tasks(self, node: Node, timeout_seconds: float) -> TaskList:
+        """The containers of this host's own NodeManagers, and the NodeManagers."""
+        deadline = Deadline.after(timeout_seconds, self._clock)
+        tasks, own = self._tasks_of(node), OwnIds(node, self._rules)
+        running = tasks.node_managers()
+        problems = self._look(self._local, node, running, deadline)
+        web = _addresses(self._local, own)
+        self._web = {**self._web, node.name: web}
+        listed = tasks.list(web, own, deadline)
+        if not set(listed.node_managers) <= set(running):
+            problems = self._look(self._local, node, listed.node_managers, deadline)
+        local = [(process, found.node_id) for process, found in self._local.known.items() if found.node_id in own]
+        problems += [f"NodeManager {node_id} has just started" for _, node_id in local if node_id not in web]
+        problems += listed.problems
+        daemons = [Daemon(process=process, framework_node=node_id) for process, node_id in local]
+        daemons += [Daemon(process=process) for process in self._local.unread]
+        return TaskList(
+            tasks=listed.tasks,
+            age_seconds=listed.age_seconds,
+            complete=not problems,
+            daemons=tuple(daemon for daemon in daemons if daemon.process in listed.node_managers),
+            incomplete_reason="; ".join(problems),
+        )
+
+    @hookimpl
+    def kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
+        """Signal the containers' processes; "no access" where that may not be done from here."""
+        deadline = Deadline.after(timeout_seconds, self._clock)
+        tasks, web = self._tasks_of(node), self._web.get(node.name)
+        if web is None:  # nothing was listed yet
+            local = LocalNodeManagers(self._access, self._proc_root)
+            self._look(local, node, tasks.node_managers(), deadline)
+            web = _addresses(local, OwnIds(node, self._rules))
+        return KillOutcome(answers=tasks.end(order, web, deadline))
+
+    @hookimpl
+    def set_cgroup_parent(self, node: Node, parent: str) -> Placement:
+        """Where the containers of the newest list are. A NodeManager decides that by its own settings alone."""
+        return self._tasks_of(node).placement(parent)
+
+    def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+        """What an operator should know of the NodeManagers here."""
+        from fallow_yarn.diagnosis.agent import diagnose  # an agent keeps none of it in memory
+
+        deadline = Deadline.after(timeout_seconds, self._clock)
+        found: list[Finding] = []
+        for node in nodes:
+            problems = self._look(self._local, node, self._tasks_of(node).node_managers(), deadline)
+            own = OwnIds(node, self._rules)
+            found += diagnose(node, self._local.known, problems, own, self._access, deadline)
+        return tuple(found)
+
+    def close(self) -> None:
+        """It keeps nothing open."""
+
+    def _look(
+        self, local: LocalNodeManagers, node: Node, running: tuple[Process, ...], deadline: Deadline
+    ) -> list[str]:
+        """Find out about new NodeManagers; what of them cannot be told."""
+        wanted = Wanted(host=node.addresses, ids=self._rules.configured(node.name) or ())
+        return local.look(running, wanted, deadline)
+
+    def _tasks_of(self, node: Node) -> NodeTasks:
+        tasks = NodeTasks(self._access, self._settings.vcore_milli, self._clock, self._ticks, self._proc_root)
+        return self._tasks.setdefault(node.name, tasks)
+
+
+def _addresses(local: LocalNodeManagers, own: OwnIds) -> dict[str, str]:
+    """Where this host's own NodeManagers answer, by their ids."""
+    return {found.node_id: found.web for found in local.known.values() if found.node_id in own}

@@ -1,0 +1,58 @@
+"""What a process listens on, by TCP: read from /proc, in the network namespace of that process."""
+
+import ipaddress
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+LISTENING: Final = "0A"
+WORD_BYTES: Final = 4
+
+
+def listening(process: Path) -> dict[int, str]:
+    """The ports with their addresses in the kernel's notation, in hexadecimal. OSError if they cannot be read."""
+    links = set(_links(process / "fd"))
+    tables = [line.split() for name in ("tcp", "tcp6") for line in _lines(process / "net" / name)]
+    found = (
+        fields[1].rpartition(":")
+        for fields in tables
+        if len(fields) > 9 and fields[3] == LISTENING and f"socket:[{fields[9]}]" in links
+    )
+    return {int(port, 16): address for address, _, port in found}
+
+
+def reached_at(address: str) -> str:
+    """Where a process of this host that listens at an address can be reached: at the loopback if that is any."""
+    raw = bytes.fromhex(address)
+    if sys.byteorder == "little":  # each word is written as this host has it
+        raw = b"".join(raw[at : at + WORD_BYTES][::-1] for at in range(0, len(raw), WORD_BYTES))
+    found = ipaddress.ip_address(raw)
+    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+    if found.is_unspecified or (mapped is not None and mapped.is_unspecified):
+        return "127.0.0.1" if found.version == 4 or mapped is not None else "localhost"
+    return str(mapped or found)
+
+
+def is_in_our_network(proc_root: Path, pid: int) -> bool:
+    """Whether a process sees the same network as this one."""
+    own, other = (_link(proc_root / name / "ns" / "net") for name in ("self", str(pid)))
+    return own == other
+
+
+def _link(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
+
+
+def _links(descriptors: Path) -> Iterator[str]:
+    for descriptor in descriptors.iterdir():
+        with suppress(FileNotFoundError):  # closed while we looked
+            yield str(descriptor.readlink())
+
+
+def _lines(table: Path) -> list[str]:
+    return table.read_text().splitlines()[1:] if table.exists() else []

@@ -1,0 +1,39 @@
+"""What `fallow agent` costs with the YARN plugin: the containers of an embedded NodeManager sleep, on a quiet node."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks.agent.cost import ENFORCED, Cost, measured
+from tests.benchmarks.agent.stage import Stage
+
+from fallow_yarn.testing.cluster import EmbeddedYarn
+from fallow_yarn.testing.settings import Settings
+
+MASTER_MB, TASK_MB = 256, 128
+AGENT = "import sys; from fallow_core.cli.main import main; sys.exit(main())"
+
+
+def cost(tasks: int, seconds: float) -> Cost:
+    """Measure an agent with so many containers, masters included, for so long."""
+    size = Settings(memory_mb=MASTER_MB + TASK_MB * tasks, vcores=tasks, heartbeat_seconds=1.0)
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Stage(Path(name), qos=ENFORCED) as stage,
+        EmbeddedYarn(Path(name) / "yarn", size) as yarn,
+    ):
+        stage.put(yarn.nodes["nm1"].pid, "batch")
+        yarn.submit(containers=tasks - 1, memory_mb=TASK_MB, vcores=1, command="exec sleep 3600")
+        clusters = Path(name) / "clusters.d"
+        clusters.mkdir()
+        cluster = {
+            "apiVersion": "fallow/v1",
+            "kind": "Cluster",
+            "metadata": {"name": "bench"},
+            "plugin": "yarn",
+            "roles": ["agent"],
+            "spec": {"nodeManagers": [yarn.nodes["nm1"].node_id]},
+        }
+        (clusters / "yarn.yaml").write_text(json.dumps(cluster))
+        return measured(stage.start([sys.executable, "-c", AGENT, "agent", "--config", name], tasks), tasks, seconds)
