@@ -34,6 +34,7 @@ from fallow_core.model.qos_policy import (
     IdentityPolicy,
     MemoryEvictPolicy,
     MemoryReclaimPolicy,
+    OnlinePressurePolicy,
     OverdraftEvictPolicy,
     Placing,
     QosPolicy,
@@ -144,6 +145,7 @@ EVERY_CORE_KEY: dict[str, Any] = {
         "cpuSuppress": {"mode": "enforce", "minimum": "3%", "step": 20, "cpuset": "packed"},
         "cgroupReconcile": {"mode": "off", "memoryLimit": "120%"},
         "identity": {"mode": "enforce"},
+        "onlinePressure": {"mode": "enforce", "groups": ["/web.slice/", "db"], "mark": "20%", "lowerMark": 7},
         "memoryReclaim": {
             "mode": "enforce",
             "mark": 92,
@@ -248,6 +250,9 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
             ),
             cgroup_reconcile=CgroupReconcilePolicy(mode=StrategyMode.OFF, memory_limit_percent=120),
             identity=IdentityPolicy(mode=StrategyMode.ENFORCE),
+            online_pressure=OnlinePressurePolicy(
+                mode=StrategyMode.ENFORCE, groups=("web.slice", "db"), mark_percent=20, lower_percent=7
+            ),
             memory_reclaim=MemoryReclaimPolicy(
                 mode=StrategyMode.ENFORCE,
                 mark_percent=92,

@@ -9,6 +9,7 @@ from fallow_core.agent.batch_groups import BatchGroup
 from fallow_core.agent.cpu_sets import CpuSets
 from fallow_core.agent.knob_changes import Wanted
 from fallow_core.agent.placements import Placements
+from fallow_core.agent.pressure import Pressure
 from fallow_core.agent.reclaiming import Reclaiming
 from fallow_core.agent.tree import Tree
 from fallow_core.log import event
@@ -47,6 +48,7 @@ class Squeeze:
         self.memory = trees.get("memory")
         self.reclaiming = None if self.memory is None else Reclaiming(self.memory)
         self.cpu_sets = CpuSets(trees["cpuset"], kubelet_state) if "cpuset" in trees else None
+        self.pressure = Pressure(self.cpu.hierarchy)
         self.limits: CpuLimits | None = None
         self.placements = Placements(node, OWN_PREFIX + node.name)
         self._cpuset = trees.get("cpuset")
@@ -145,11 +147,14 @@ class Squeeze:
         return StrategyMode.ENFORCE in self._modes(tree)
 
     def _decide(self, view: NodeView) -> None:
+        pressed = self.pressure.step(self.policy.online_pressure, view.now)
         if self.policy.cpu_suppress.mode is StrategyMode.OFF:
             self.limits, self._state = None, CpuSuppressState()
             return
         uses = {path: _use(view, group) for path, group in self.groups.items()}
-        self._state, self.limits = cpu_suppress.decide(view, uses, self.policy.cpu_suppress, self._state)
+        self._state, self.limits = cpu_suppress.decide(
+            view, uses, self.policy.cpu_suppress, self._state, pressed=pressed
+        )
         self._choose_cpus(view.now)
         for path, limit in self.limits.groups.items():
             told = self._told.get(path)

@@ -25,6 +25,7 @@ def squeezed(squeeze: Answer) -> list[str]:
             ),
             f"  limit   {shown['limit']} = allowed − batch outside of groups {shown['outside']}",
         ]
+    lines += paragraph(_pressure(squeeze["online_pressure"]), "  ") if squeeze["online_pressure"] else []
     lines += paragraph(squeeze["why"], "  ") if squeeze["why"] else []
     for group in squeeze["groups"]:
         lines += paragraph(_group(group), "  ")
@@ -37,10 +38,21 @@ def squeezed(squeeze: Answer) -> list[str]:
         for group, cpus in chosen["groups"].items():
             lines += paragraph(f"{group}: {would}kept on CPUs {cpus} ({chosen['placing']}){alone}", "  ")
     lines += _memory(squeeze)
-    names = {"memory_reclaim": "memoryReclaim", "cpuset": "cpuSuppress.cpuset"}
+    names = {"memory_reclaim": "memoryReclaim", "online_pressure": "onlinePressure", "cpuset": "cpuSuppress.cpuset"}
     for strategy, why in squeeze["unavailable"].items():
         lines += paragraph(f"{names.get(strategy, strategy)} is not available: {why}", "  ")
     return lines + [line for problem in squeeze["problems"] for line in paragraph(f"! {problem}", "  ")]
+
+
+def _pressure(pressure: Answer) -> str:
+    stalls = ", ".join(f"{group} waits for memory {percent:.0f} %" for group, percent in pressure["stalls"].items())
+    held = f"mark {pressure['mark']} %"
+    if (pressed := pressure["pressed_seconds"]) is not None:
+        verb = "gets" if pressure["mode"] == "enforce" else "would get"
+        held = (
+            f"for {seconds(pressed)} batch {verb} a step less CPU than it uses, until below {pressure['lower_mark']} %"
+        )
+    return f"onlinePressure {pressure['mode']}: of the last 10 s {stalls}; {held}"
 
 
 def _memory(squeeze: Answer) -> list[str]:

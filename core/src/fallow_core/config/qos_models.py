@@ -1,6 +1,6 @@
 """The models of what may slow down or end tasks: `takeBack` and `qos` of a core file. All times in seconds."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -11,6 +11,7 @@ from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
 from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPolicy
 
 _TAKE_BACK, _QOS = TakeBackPolicy(), QosPolicy()
+_Marks = TypeVar("_Marks", "OnlinePressure", "MemoryEvict")
 
 
 class TakeBackSettings(Model):
@@ -33,6 +34,18 @@ def _ratio_or_off(value: object) -> int | None:
     return None if value == "off" else quantities.ratio_percent(value)
 
 
+def lower_below_mark(marks: _Marks) -> _Marks:
+    """The same, if its marks fit together.
+
+    :raises PydanticCustomError: they do not.
+    """
+    if marks.lower_mark >= marks.mark:
+        key = "lowerMark" if "lower_mark" in marks.model_fields_set else "mark"
+        text = f"mark is {marks.mark} % and lowerMark {marks.lower_mark} %; lowerMark must be below"
+        raise mismatch((key,), text)
+    return marks
+
+
 class CpuSuppress(_Strategy):
     """How batch is held to the CPU that online services leave."""
 
@@ -49,6 +62,18 @@ class CgroupReconcile(_Strategy):
 
 class Identity(_Strategy):
     """Whether batch groups get the scheduling class that runs when nobody else wants to."""
+
+
+class OnlinePressure(_Strategy):
+    """When batch is slowed down because memory stalls online services. `groups`: theirs, from the cgroup root."""
+
+    groups: list[Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$")]] = Field(default_factory=list)
+    mark: Percent = _QOS.online_pressure.mark_percent
+    lower_mark: Percent = _QOS.online_pressure.lower_percent
+
+    @model_validator(mode="after")
+    def _lower_below_mark(self) -> "OnlinePressure":
+        return lower_below_mark(self)
 
 
 class MemoryReclaim(_Strategy):
@@ -70,11 +95,7 @@ class MemoryEvict(_Strategy):
 
     @model_validator(mode="after")
     def _lower_below_mark(self) -> "MemoryEvict":
-        if self.lower_mark >= self.mark:
-            key = "lowerMark" if "lower_mark" in self.model_fields_set else "mark"
-            text = f"mark is {self.mark} % and lowerMark {self.lower_mark} %; lowerMark must be below"
-            raise mismatch((key,), text)
-        return self
+        return lower_below_mark(self)
 
 
 class CpuEvict(_Strategy):
@@ -112,6 +133,7 @@ class Qos(Model):
     cpu_suppress: CpuSuppress = section()
     cgroup_reconcile: CgroupReconcile = section()
     identity: Identity = section()
+    online_pressure: OnlinePressure = section()
     memory_reclaim: MemoryReclaim = section()
     memory_evict: MemoryEvict = section()
     cpu_evict: CpuEvict = section()

@@ -9,6 +9,7 @@ from fallow_core.model.qos_policy import (
     IdentityPolicy,
     MemoryEvictPolicy,
     MemoryReclaimPolicy,
+    OnlinePressurePolicy,
     OverdraftEvictPolicy,
     QosPolicy,
 )
@@ -23,6 +24,7 @@ def qos_of(model: Qos) -> QosPolicy:
         model.overdraft_evict,
         model.ending,
     )
+    pressure = model.online_pressure
     return QosPolicy(
         release_on_exit=model.on_exit == "release",
         cpu_suppress=CpuSuppressPolicy(
@@ -35,6 +37,12 @@ def qos_of(model: Qos) -> QosPolicy:
             mode=model.cgroup_reconcile.mode, memory_limit_percent=model.cgroup_reconcile.memory_limit
         ),
         identity=IdentityPolicy(mode=model.identity.mode),
+        online_pressure=OnlinePressurePolicy(
+            mode=pressure.mode,
+            groups=tuple(group.strip("/") for group in pressure.groups),
+            mark_percent=pressure.mark,
+            lower_percent=pressure.lower_mark,
+        ),
         memory_reclaim=MemoryReclaimPolicy(
             mode=reclaim.mode,
             mark_percent=reclaim_mark(model),

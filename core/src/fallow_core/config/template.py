@@ -132,6 +132,13 @@ kind: Fallow
 # Control groups of batch get the scheduling class that runs only when nobody else wants to, where the kernel has one.
 #  identity:
 #    mode: observe
+# Some task of an online group waits for memory, mark of the time: batch gets a step less CPU each second than it uses,
+# until all wait less than lowerMark. groups: those of online services from the cgroup root, such as system.slice/web.
+#  onlinePressure:
+#    mode: observe
+#    groups: []
+#    mark: 10%
+#    lowerMark: 5%
 # Memory in use reaches mark: push cold memory of batch out, at most step of the node each coolDown. For a window
 # nothing ends for memory while that can bring something, unless use reaches criticalMark.
 #  memoryReclaim:

@@ -54,6 +54,20 @@ class IdentityPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OnlinePressurePolicy:
+    """Some task of an online group waits for memory `mark_percent` of the time: batch gets less CPU than it uses, by a
+    step more each second, until all of these groups wait less than `lower_percent`.
+
+    `groups`: the control groups of online services.
+    """
+
+    mode: StrategyMode = StrategyMode.OBSERVE
+    groups: tuple[str, ...] = ()
+    mark_percent: int = 10
+    lower_percent: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReclaimPolicy:
     """Once `mark_percent` of the node's memory is in use, cold memory of batch is pushed out: a step each
     `cool_down_seconds`, of at most `step_percent` of the node.
@@ -149,6 +163,7 @@ class QosPolicy:
     cpu_suppress: CpuSuppressPolicy = field(default_factory=CpuSuppressPolicy)
     cgroup_reconcile: CgroupReconcilePolicy = field(default_factory=CgroupReconcilePolicy)
     identity: IdentityPolicy = field(default_factory=IdentityPolicy)
+    online_pressure: OnlinePressurePolicy = field(default_factory=OnlinePressurePolicy)
     memory_reclaim: MemoryReclaimPolicy = field(default_factory=MemoryReclaimPolicy)
     memory_evict: MemoryEvictPolicy = field(default_factory=MemoryEvictPolicy)
     cpu_evict: CpuEvictPolicy = field(default_factory=CpuEvictPolicy)

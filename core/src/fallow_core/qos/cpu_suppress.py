@@ -2,7 +2,8 @@
 
 others   = max(used − batch_used, reserved)                  online services and the system, as measured
 allowed  = capacity − margin − others, from minimum × capacity to cap             all batch together;
-           at most `step` × capacity more than a second ago
+           at most `step` × capacity more than a second ago;
+           while memory stalls online services, a step less than a second ago, or than batch uses
 outside  = batch_used − used by the tasks in groups          daemons, and tasks in no group of their own
 limit    = allowed − outside, no less than minimum × capacity
 
@@ -51,9 +52,17 @@ class CpuSuppressState:
 
 
 def decide(
-    view: NodeView, groups: Mapping[str, GroupUse], policy: CpuSuppressPolicy, state: CpuSuppressState
+    view: NodeView,
+    groups: Mapping[str, GroupUse],
+    policy: CpuSuppressPolicy,
+    state: CpuSuppressState,
+    *,
+    pressed: bool = False,
 ) -> tuple[CpuSuppressState, CpuLimits]:
-    """The limits of the groups now. Without a good reading they stay as they are, and a group that is new has none."""
+    """The limits of the groups now. Without a good reading they stay as they are, and a group that is new has none.
+
+    `pressed`: online services need batch to be slower than its use of CPU says (see `online_pressure`).
+    """
     usage, capacity = view.measured("cpu"), view.ledger.cpu.capacity
     why = ""
     if usage is None or capacity is None:
@@ -69,8 +78,12 @@ def decide(
     others = max(capacity.used - capacity.batch_used, capacity.reserved)
     minimum = max(capacity.capacity * policy.minimum_percent // 100, LEAST_MILLI)
     allowed = max(minimum, min(capacity.capacity - capacity.margin - others, capacity.cap))
+    step = _step(usage.measured_at, capacity, policy, state)
     if state.allowed is not None:
-        allowed = min(allowed, state.allowed + _step(usage.measured_at, capacity, policy, state))
+        allowed = min(allowed, state.allowed + step)
+    if pressed:
+        before = capacity.batch_used if state.allowed is None else min(state.allowed, capacity.batch_used)
+        allowed = max(minimum, min(allowed, before - step))
     outside = max(capacity.batch_used - sum(group.used for group in groups.values()), 0)
     limit = max(allowed - outside, minimum)
     terms = {
@@ -79,6 +92,7 @@ def decide(
         "others": others,
         "minimum": minimum,
         "allowed": allowed,
+        "pressed": int(pressed),
         "outside": outside,
         "limit": limit,
     }

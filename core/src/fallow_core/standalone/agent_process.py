@@ -122,6 +122,8 @@ class AgentProcess(NodeProcess):
             self._gives_back_at = self.clock() + GIVE_BACK_SECONDS
             own_memory.give_back()
         self.squeezing.step(self, self._lists(), not self.builds.building)
+        if self.squeezing.pressed:
+            self._changed_at = self.clock()  # batch is held back more each second
 
     def _take_sample(self) -> None:
         before = self.sample

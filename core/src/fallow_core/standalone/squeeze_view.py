@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fallow_core.agent.reclaiming import Step
     from fallow_core.agent.squeeze import Squeeze
     from fallow_core.config.settings import Config
-    from fallow_core.model.qos_policy import QosPolicy
+    from fallow_core.model.qos_policy import OnlinePressurePolicy, QosPolicy
     from fallow_core.node.cgroups.hierarchy import Hierarchy
     from fallow_core.standalone.squeezing import Squeezing
 
@@ -29,6 +29,7 @@ def shown(squeezing: Squeezing, config: Config, now: float) -> View:
         "cgroup_reconcile": modes.cgroup_reconcile.mode,
         "identity": modes.identity.mode,
         "memory_reclaim": modes.memory_reclaim.mode,
+        "online_pressure": None if squeeze is None else pressure(squeeze, modes.online_pressure, now),
         "missing": squeezing.missing,
         "problems": squeezing.problems(config),
         "unavailable": squeezing.unavailable(config),
@@ -55,6 +56,20 @@ def shown(squeezing: Squeezing, config: Config, now: float) -> View:
         "cpuset": _cpuset(squeeze),
         "waits_below_percent": _waits_below(squeeze, modes, now),
         "steps": [_step(step, now) for step in reversed(steps)],
+    }
+
+
+def pressure(squeeze: Squeeze, policy: OnlinePressurePolicy, now: float) -> View | None:
+    """How long online groups wait for memory, in percent; `None` where none is looked at."""
+    state = squeeze.pressure.state
+    if not state.stalls:
+        return None
+    return {
+        "mode": policy.mode,
+        "stalls": {f"/{group}": percent for group, percent in sorted(state.stalls.items())},
+        "mark": policy.mark_percent,
+        "lower_mark": policy.lower_percent,
+        "pressed_seconds": None if state.pressed_at is None else now - state.pressed_at,
     }
 
 

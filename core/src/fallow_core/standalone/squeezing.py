@@ -75,6 +75,11 @@ class Squeezing:
         self.squeeze.act(view, agent.members(), fallow.sampler.batch, instances, clusters)
         agent.squeezes = self.squeeze.squeezes()
 
+    @property
+    def pressed(self) -> bool:
+        """Whether memory stalls online services at this moment."""
+        return self.squeeze is not None and self.squeeze.pressure.state.pressed_at is not None
+
     def leave(self, config: Config) -> None:
         """An orderly stop: limits stay, or are lifted, as configured."""
         if self.squeeze is not None and config.qos.release_on_exit:
@@ -94,6 +99,9 @@ class Squeezing:
             groups = {} if squeeze.reclaiming is None else squeeze.reclaiming.unavailable
             reasons = [f"/{group}: {why}" for group, why in sorted(groups.items())]
             found["memory_reclaim"] = self.lacking.get("memory") or "; ".join(reasons) or _no_group(squeeze.memory)
+        if qos.online_pressure.mode is not StrategyMode.OFF:
+            reasons = [f"/{group}: {why}" for group, why in sorted(squeeze.pressure.unavailable.items())]
+            found["online_pressure"] = "; ".join(reasons)
         if qos.identity.mode is not StrategyMode.OFF:
             found["identity"] = _no_identity(squeeze)
         if qos.cpu_suppress.mode is not StrategyMode.OFF and qos.cpu_suppress.cpuset is not Placing.OFF:
