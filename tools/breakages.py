@@ -141,8 +141,8 @@ BREAKAGES = (
     Breakage(
         rule="in columns: what schedulers may promise too much falls at once",
         path=f"{LEDGER}/fleet/due.py",
-        old="        if wanted < newest and falls >> s & 1:\n",
-        new="        if wanted > newest and falls >> s & 1:\n",
+        old="            why = URGENT if side.falls[s, i] else why\n",
+        new="            why = NOT_DUE if side.falls[s, i] else why\n",
         tests=EQUAL,
     ),
     Breakage(
