@@ -241,6 +241,37 @@ def test_a_sum_made_wrong_by_a_container_that_starts_meanwhile_does_not_count(
     assert rm.read(LATER).nodes["a:1"].in_force == START
 
 
+def test_a_size_of_nothing_is_in_force_when_the_record_and_two_looks_say_so() -> None:
+    imitation = Imitation("a:1", used=Size(0, 0))
+    rm = joined(imitation)
+    send(rm, a=Size(0, 0))
+    imitation.scheduler["a:1"] = None  # out of the table for another reason: the record does not say it yet
+    assert rm.read(LATER).nodes["a:1"].in_force is None
+    imitation.record_next()
+    imitation.scheduler["a:1"] = START
+
+    def gone_for_a_moment(path: str) -> None:
+        looks = sum("nodes/a" in page for page in imitation.pages)
+        imitation.scheduler["a:1"] = None if looks == 1 else START
+
+    imitation.before_page = gone_for_a_moment
+    assert rm.read(LATER).nodes["a:1"].in_force == START
+    imitation.before_page = lambda path: None
+    imitation.schedule_next()
+    reading = rm.read(LATER).nodes["a:1"]
+    assert (reading.in_force, reading.used) == (Size(0, 0), Size(0, 0))
+    imitation.pages.clear()
+    assert in_force(rm.read(LATER)) == [Size(0, 0)]
+    assert imitation.pages == ["/ws/v1/cluster/metrics"]  # it is a quiet node like others
+
+
+def test_a_size_of_nothing_on_a_node_with_a_task_is_in_force(imitation: Imitation, rm: ResourceManager) -> None:
+    send(rm, a=Size(0, 0))
+    imitation.settle()
+    reading = rm.read(LATER).nodes["a:1"]
+    assert (reading.in_force, reading.used) == (Size(0, 0), USED)
+
+
 def test_an_idle_node_is_told_from_one_out_of_the_table() -> None:
     imitation = Imitation("a:1", used=Size(0, 0))
     assert joined(imitation).read(LATER).nodes["a:1"].used == Size(0, 0)

@@ -129,6 +129,18 @@ def test_new_sizes_come_into_force_and_an_unknown_node_spoils_nothing(
     wait_in_force(rm, wanted)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_nodes_of_no_size_are_read_as_that_and_as_often_as_asked(
+    cluster: Yarn, rm: ResourceManager, custom: Custom, count: int
+) -> None:
+    nothing = dict.fromkeys(node_ids(cluster)[:count], Size(0, 0))
+    resize(rm, nothing, custom)
+    wait_in_force(rm, nothing)
+    for _ in range(3):
+        nodes = rm.read(soon()).nodes
+        assert {(nodes[name].in_force, nodes[name].used) for name in nothing} == {(Size(0, 0), Size(0, 0))}
+
+
 def test_further_resources_stay_when_they_are_sent_back_and_vanish_when_not(
     cluster: Yarn, rm: ResourceManager, custom: Custom
 ) -> None:

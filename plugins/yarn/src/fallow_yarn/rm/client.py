@@ -21,6 +21,7 @@ from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL, Status, read_status
 
 FEW_NODES: Final = 16  # up to here, and up to one node in 50, reading single entries costs less than reading all
+NOTHING: Final = Held(size=ZERO, used=ZERO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,17 +185,22 @@ class ResourceManager:
     def _confirmed(
         self, nodes: Sequence[Node], held: Mapping[str, Held | None], possible: Possible, deadline: Deadline
     ) -> Mapping[str, Held | None]:
-        """The entries whose size is a possible one; of the others, those that are so when read again."""
+        """The entries whose size is a possible one; of the others, those that are so when read again.
+
+        Nothing at all is a size only where the ResourceManager's record says so too, and if it is read twice.
+        """
         confirmed: dict[str, Held | None] = {}
         again_left = FEW_NODES
         for node in nodes:
             entry = held.get(node.node_id)
             plausible = possible.get(node.node_id, frozenset()) | {node.capability}
-            if entry is None or entry.size not in plausible:
+            if entry in (None, NOTHING) or entry.size not in plausible:
                 again = read_held(self._web, node.node_id, deadline) if again_left > 0 else None
                 again_left -= 1
                 is_same = entry is not None and again is not None and again.size == entry.size
                 entry = again if is_same or (again is not None and again.size in plausible) else None
+                if entry == NOTHING and not (is_same and node.capability == ZERO):
+                    entry = None
             confirmed[node.node_id] = entry
         return confirmed
 

@@ -17,11 +17,11 @@ the quiet ones are still what they were.
 **Races.** The list of nodes is read before the totals. What is sent in between is among the possible sizes, so it
 cannot pass for proof. While the scheduler changes a node it takes it out of its table for a moment: the totals then
 lack the node, so nothing is proven; and the node list shows it with nothing allocated, just as if it were idle. So an
-open node that seems idle is read on its own. A REST entry of such a moment is all zero, and counts as no answer. `used`
-and `available` of an entry are not read in one step: a container that starts between them makes their sum wrong by its
-size, so a sum that is no possible size counts only if it is read twice. What none of this can tell is a size that comes
-into force, gives way to another, and comes again: so whoever sends sizes must not send one again while a different one
-may still be on its way.
+open node that seems idle is read on its own. A REST entry of such a moment is all zero, and counts as no answer, but
+for a node whose capability is nothing, if it is read twice. `used` and `available` of an entry are not read in one
+step: a container that starts between them makes their sum wrong by its size, so a sum that is no possible size counts
+only if it is read twice. What none of this can tell is a size that comes into force, gives way to another, and comes
+again: so whoever sends sizes must not send one again while a different one may still be on its way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

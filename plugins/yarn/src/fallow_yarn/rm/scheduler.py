@@ -79,7 +79,7 @@ def read_metrics(web: Web, deadline: Deadline) -> Metrics:
 
 
 def read_held(web: Web, node_id: str, deadline: Deadline) -> Held | None:
-    """What the scheduler has for one node; None if it has not got the node, or not at this moment."""
+    """What the scheduler has for one node; None if it is not told. All is 0 while it has not got the node."""
     answer = web.decoded_if_found(f"/ws/v1/cluster/nodes/{quote(node_id, safe=':[]')}", deadline, _Node)
     return None if answer is None or answer.node is None else _held(answer.node)
 
@@ -93,10 +93,9 @@ def read_all_held(web: Web, deadline: Deadline) -> Mapping[str, Held | None]:
 
 
 def _held(node: _Entry) -> Held | None:
-    """While the scheduler changes a node's size it has the node out of its table: all is 0 then, and means nothing."""
     used = _size(node.used_memory, node.used_virtual_cores)
     available = _size(node.available_memory, node.available_virtual_cores)
-    if used is None or available is None or used == available == Size(0, 0):
+    if used is None or available is None:
         return None
     return Held(size=Size(used.memory_mb + available.memory_mb, used.vcores + available.vcores), used=used)
 
