@@ -127,6 +127,7 @@ class Host:
         self.now = NOW
         self.boot_id = "boot"
         self.used = 0
+        self.rows: dict[str, tuple[int, int]] = {}  # memory allocated and floor, by cluster
         self.complete = True
         self.tasks: dict[str, Task] = {}
         self.stats: dict[int, ProcessStat] = {}
@@ -185,7 +186,8 @@ class Host:
         every = frozenset(stat.process for stat in self.stats.values()) - self.strangers
         batch = BatchPass(at=self.now, processes=dict(self.stats), batch=every, private_bytes=dict(self.private))
         self.agent.look(batch, lists, {CLUSTER: self.applications})
-        view = node_view(now=self.now, memory_used=self.used)
+        lent = max(MEMORY_CAPACITY - self.used, 0) if self.rows else MEMORY_CAPACITY
+        view = node_view(now=self.now, memory_used=self.used, memory_batch=lent, rows=self.rows)
         self.agent.act(view.sample, view.ledger, lists, self.instances, {}, self.now)
 
     def run(self, seconds: int) -> None:

@@ -18,6 +18,7 @@ import pytest
 from fallow_core.controller import journal
 from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
+from fallow_core.controller.taking_back import Seen
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
@@ -241,6 +242,7 @@ class World:
         self.policy = policy
         self.used = Resources(0, 0)
         self.measured_at: float | None = None
+        self.seen = Seen()
         self.held: dict[str, list[Any] | None] = {}
         self.accounts: defaultdict[str, AccountPolicy] = defaultdict(AccountPolicy, accounts or {})
         self.frameworks = {name: Framework(lambda: self.now, **nodes) for name, nodes in frameworks.items()}
@@ -291,7 +293,7 @@ class World:
     def tick(self, seconds: float = 0.0) -> None:
         """Let time pass, and do one round."""
         self.now += seconds
-        self.controller.tick({NODE.name: self.sample()})
+        self.controller.tick({NODE.name: self.sample()}, {NODE.name: self.seen})
 
     def run(self, seconds: float, step: float = 1.0) -> None:
         """Let time pass with a round each step."""

@@ -100,7 +100,9 @@ def explanation(name: str, *clusters: str, **changes: Any) -> Answer:
         }
 
     resources = {"cpu": ledger(1000), "memory": ledger(GIB)}
-    lists: dict[str, list[Any]] = {key: [] for key in ("take_backs", "pending", "withheld", "due", "decisions")}
+    lists: dict[str, list[Any]] = {
+        key: [] for key in ("take_backs", "pending", "withheld", "floors_given_up", "due", "decisions")
+    }
     found = {"node": name, "mode": "enforce", "resources": resources, **lists}
     found["switches"] = []
     return found | changes

@@ -16,6 +16,7 @@ POLICY = EndingPolicy(
 )
 APP = ApplicationKey(ETL, "app")
 COMPLETE = frozenset({ETL})
+LEDGER = node_view().ledger
 NONE: frozenset[TaskKey] = frozenset()
 
 
@@ -28,7 +29,7 @@ def choice_of(*tasks: SeenTask, enforce: bool = True) -> Choice:
 
 
 def ordered(*tasks: SeenTask, now: float = NOW) -> Endings:
-    return begun(Endings(), choice_of(*tasks), POLICY, now)
+    return begun(Endings(), choice_of(*tasks), POLICY, LEDGER, now)
 
 
 def orders(endings: Endings, now: float) -> tuple[Endings, list[tuple[Route, bool, tuple[str, ...]]]]:
@@ -74,7 +75,7 @@ def test_victims_are_ordered_to_end_gracefully_all_in_one_order() -> None:
 
 
 def test_a_choice_that_only_observes_orders_nothing() -> None:
-    assert begun(Endings(), choice_of(task("a"), enforce=False), POLICY, NOW) == Endings()
+    assert begun(Endings(), choice_of(task("a"), enforce=False), POLICY, LEDGER, NOW) == Endings()
 
 
 def test_orders_go_by_cluster() -> None:
@@ -130,7 +131,7 @@ def test_an_answer_counts_only_for_the_cluster_and_the_tasks_of_its_order() -> N
 
 def test_a_task_chosen_again_keeps_its_grace() -> None:
     endings = with_answers(ordered(task("a")), NOW, a=KillResult.ENDING)
-    assert begun(endings, choice_of(task("a")), POLICY, NOW + 20) == endings
+    assert begun(endings, choice_of(task("a")), POLICY, LEDGER, NOW + 20) == endings
 
 
 # Answers
@@ -223,7 +224,7 @@ def test_each_further_attempt_is_left_alone_twice_as_long() -> None:
     endings, left_alone = Endings(), []
     now = NOW
     for _ in range(9):
-        endings = with_answers(begun(endings, choice_of(task("a")), POLICY, now), now, a=KillResult.SPARED)
+        endings = with_answers(begun(endings, choice_of(task("a")), POLICY, LEDGER, now), now, a=KillResult.SPARED)
         waits = (seconds for seconds in range(10, 10_000, 10) if not past(endings, POLICY, now + seconds).failed)
         left_alone.append(next(waits))
         now += left_alone[-1]

@@ -126,7 +126,7 @@ def test_observe_goes_on_as_enforce_would() -> None:
             view = replace(view, ending=being_freed(endings))
             state, choices = plan(view, policy(each), state, past(endings, policy().ending, now))
             for choice in choices:
-                endings = begun(endings, choice, policy().ending, now)
+                endings = begun(endings, choice, policy().ending, view.ledger, now)
             mode[each].append([victims for _, _, victims in told(choices)])
     assert mode[OBSERVE] == mode[ENFORCE]
     assert [len(victims) for victims in mode[ENFORCE]] == [1, 0, 0, 1, 0, 0, 1, 0, 0, 0]

@@ -49,7 +49,7 @@ def status(world: World, **more: Any) -> dict[str, Any]:
 
 
 def explanation(world: World) -> dict[str, Any]:
-    return {**json.loads(json.dumps(view.explanation(world.controller, NODE.name))), "decisions": []}
+    return {**json.loads(json.dumps(view.explanation(world.controller, NODE.name, world.now))), "decisions": []}
 
 
 def task(name: str, *, cores: float, gib: float) -> Task:

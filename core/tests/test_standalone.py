@@ -14,11 +14,13 @@ import pytest
 from core.tests.fake_framework import FLOOR, Framework, size
 from core.tests.fake_standalone import FakeHost, config, running, standalone, until
 
+from fallow_core.agent.endings_file import EndingsFile
 from fallow_core.config.problems import Problem
 from fallow_core.controller import journal
 from fallow_core.errors import ControlError, FallowError, StateError
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample
+from fallow_core.qos.ending import Endings, FloorLoss
 from fallow_core.standalone import builds, node_process, process
 from fallow_core.standalone.control import ask
 from fallow_core.standalone.process import Standalone
@@ -88,6 +90,18 @@ def run_until(fallow: Standalone, condition: Callable[[], object], number: int =
 
 def sized(framework: Framework, expected: Resources) -> Callable[[], bool]:
     return lambda: framework.sizes() == {"a1": expected}
+
+
+def test_a_floor_that_an_earlier_process_saw_losing_tasks_is_not_offered(folder: Path, framework: Framework) -> None:
+    losses = tuple(FloorLoss("alpha/etl", "a1", time.monotonic() - ago) for ago in (60, 1))
+    (folder / "state").mkdir()
+    EndingsFile(folder / "state").save(Endings(floor_losses=losses))
+    host = FakeHost()
+    host.used = size(10)
+    fallow = standalone(config(folder, {"etl": framework}), host)
+    until(fallow, sized(framework, size(0)))
+    fallow.agent.endings = Endings()
+    until(fallow, sized(framework, FLOOR))
 
 
 # Stopping

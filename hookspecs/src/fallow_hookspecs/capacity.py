@@ -102,8 +102,9 @@ class ReportRow:
     """What the framework says of one of its nodes.
 
     `in_force` is the size its scheduler really works with, not the one it was last sent; `None` where that is not
-    known. Sizes are multiples of `unit`; `floor` is the smallest size at which the framework can keep the node;
-    `maximum` is the largest that it can use. `started_age_seconds`: when the framework's node started, where known.
+    known. Sizes are multiples of `unit`; `floor` is the smallest size at which the framework can keep the node, and an
+    offer is below it only where pressure ends what runs in it again and again; `maximum` is the largest that it can
+    use. `started_age_seconds`: when the framework's node started, where known.
     """
 
     node: str

@@ -68,9 +68,9 @@ def yarn(tmp_path: Path, exclude: Path) -> Iterator[EmbeddedYarn]:
         yield yarn
 
 
-def instance_of(yarn: EmbeddedYarn, clock: Callable[[], float]) -> YarnInstance:
+def instance_of(yarn: EmbeddedYarn, clock: Callable[[], float], when: str = "decommission") -> YarnInstance:
     addresses = {"client": yarn.rm.client_address, "admin": yarn.rm.admin_address, "web": yarn.rm.web_address}
-    given = {"resourceManager": {"host": "127.0.0.1", **addresses}, "whenEmpty": "decommission"}
+    given = {"resourceManager": {"host": "127.0.0.1", **addresses}, "whenEmpty": when}
     spec = YarnSpec.model_validate(given)
     return YarnInstance(ClusterConfig(name="etl", roles=frozenset(Role), spec=spec), clock)
 
@@ -119,7 +119,10 @@ def test_an_empty_node_leaves_and_comes_back_for_an_offer(yarn: EmbeddedYarn, ex
         until(lambda: row(instance).state is NodeState.RUNNING and "localhost" in exclude.read_text())
         parked = row(instance)
         assert (parked.framework_node, parked.in_force, parked.allocated) == (node_id, floor, Resources(0, 0))
+        assert offer(instance, yarn, Size(0, 0)).accepted == Resources(0, 0)
+        assert row(instance).in_force == Resources(0, 0)
         assert offer(instance, yarn, FLOOR).accepted == floor
+        assert row(instance).in_force == floor
         assert exclude.read_text() == TEXT + "localhost\n"
 
     with closing(instance_of(yarn, clock)) as instance:  # after a restart of Fallow it knows whose they are
@@ -134,6 +137,14 @@ def test_an_empty_node_leaves_and_comes_back_for_an_offer(yarn: EmbeddedYarn, ex
         yarn.wait_ready()
         back = row(instance)
         assert (back.state, back.in_force) == (NodeState.RUNNING, Resources(cpu_milli=4000, memory_bytes=4096 * MIB))
+
+
+def test_with_zero_a_node_has_no_floor(tmp_path: Path, clock: Later) -> None:
+    settings = Settings(heartbeat_seconds=0.05, starting_seconds=0, change_seconds=0, minimum=FLOOR)
+    with EmbeddedYarn(tmp_path / "yarn", settings) as yarn, closing(instance_of(yarn, clock, "zero")) as instance:
+        assert row(instance).floor == Resources(0, 0)
+        assert offer(instance, yarn, Size(0, 0)).accepted == Resources(0, 0)
+        until(lambda: row(instance).in_force == Resources(0, 0))
 
 
 def test_without_an_exclude_file_the_report_says_why_an_empty_node_stays(tmp_path: Path, clock: Later) -> None:
@@ -209,6 +220,23 @@ def test_a_node_without_an_offer_stays(manager: FakeManager, exclude: Path, tick
     given = {"resourceManager": {"host": "rm"}, "excludeFiles": [str(exclude)], "whenEmpty": "decommission"}
     pass_time(WhenEmpty(YarnSpec.model_validate(given), ticks), manager, ticks)
     assert set(manager.hosts.values()) == {State.RUNNING}
+
+
+def test_a_node_that_is_out_stays_out_for_an_offer_below_the_floor_and_is_told_at_that(
+    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+) -> None:
+    pass_time(leaving, manager, ticks)
+    manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
+    look(leaving, manager)
+    for size in (Size(0, 0), FLOOR):
+        inside, (answer,) = leaving.taken(manager, [offered("n1:1", size)], Deadline.after(1))
+        assert (inside, answer.accepted) == ([], offered("n1:1", size).total)
+        assert leaving.offered == {"n1:1": answer.accepted}
+    recommission(manager, Lists((ListFile(exclude),)), ["n1"])
+    look(leaving, manager)
+    leaving.taken(manager, [], Deadline.after(1))
+    assert leaving.parked == {"n2:1"}
+    assert leaving.offered == {}
 
 
 def test_a_node_that_somebody_took_out_by_hand_is_not_taken_in(

@@ -10,6 +10,7 @@ from fallow_core.agent.orders import Orders
 from fallow_core.agent.seen import leaders, seen_tasks, unsure
 from fallow_core.errors import StateError
 from fallow_core.ledger.node_ledger import NodeLedger
+from fallow_core.ledger.rows import RowKey
 from fallow_core.log import event
 from fallow_core.model.listed import Listed
 from fallow_core.model.qos_policy import QosPolicy
@@ -19,6 +20,7 @@ from fallow_core.node.task_usage import BatchPass, Owners, owners, unattributed,
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos import endings as lives
 from fallow_core.qos.ending import Ending, Endings, Phase
+from fallow_core.qos.floors import given_up
 from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.plan import PlanState, Squeezes, plan, squeezing_first
@@ -105,6 +107,10 @@ class Agent:
         """Why it is not known whose the use of this node is, after a look; empty if it is."""
         return unsure(sample, unattributed(self._batch, self._owners, daemons))
 
+    def floors_given_up(self, now: float) -> dict[RowKey, float]:
+        """Until when no floor is offered to the rows of which pressure took tasks again and again."""
+        return {RowKey(self.node.name, *floor): until for floor, until in given_up(self.endings, now).items()}
+
     def act(
         self,
         sample: NodeSample,
@@ -141,7 +147,7 @@ class Agent:
                 self._state = replace(self._state, memory_evict=before.memory_evict)
             self._tell(choice, now)
             self.begun[choice.need.strategy] += len(choice.victims) if choice.need.enforce else 0
-            self.endings = lives.begun(self.endings, choice, ending, now)
+            self.endings = lives.begun(self.endings, choice, ending, ledger, now)
         self.endings, orders = lives.due(self.endings, ending, now)
         self._save()
         for order in orders:

@@ -138,8 +138,8 @@ def explanation(answer: Answer) -> list[str]:
         lines += ["", UNITS[name], *_arithmetic(name, answer["resources"][name])]
     lines += ["", *squeezed(answer["squeeze"])] if "squeeze" in answer else []
     lines.append("")
-    for pending in answer["pending"]:
-        lines += paragraph(_pending(pending))
+    for text in (*map(_pending, answer["pending"]), *map(_given_up, answer["floors_given_up"])):
+        lines += paragraph(text)
     for held in answer["withheld"]:
         key = held["key"]
         lines += paragraph(f"not made: the larger offer to {key['cluster']} {key['framework_node']}; {held['why']}")
@@ -157,6 +157,13 @@ def explanation(answer: Answer) -> list[str]:
     for decision in answer["decisions"]:
         lines += ["", *_decision(decision)]
     return lines
+
+
+def _given_up(floor: Answer) -> str:
+    """Why a floor is not offered, and for how long."""
+    key, left = floor["key"], seconds(floor["left_seconds"])
+    where = f"the floor of {key['cluster']} {key['framework_node']}"
+    return f"given up for another {left}: {where}; pressure ended a task in it twice within an hour"
 
 
 def _pending(pending: Answer) -> str:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from fallow_core.controller import remembering
 from fallow_core.controller.cluster import Cluster, Remembered
 from fallow_core.controller.departing import Departing, departing_account
+from fallow_core.controller.floors import Floors
 from fallow_core.controller.journal import Content, Journal, Original, Switch
 from fallow_core.controller.keeping import Keeping
 from fallow_core.controller.leaving import Leaving, to_leave
@@ -70,6 +71,7 @@ class Controller:
         self.journal = journal
         self.ledgers: dict[str, NodeLedger] = {}
         self.due: dict[RowKey, Due] = {}
+        self.floors = Floors()
         self.keeping = Keeping()
         self.withheld = Withheld()
         self.journal_error = ""
@@ -218,12 +220,13 @@ class Controller:
         rows, awaited = _by_node((row.key, row) for row in self.rows), _by_node((key, key) for key in self._awaited)
         for node in self.nodes:
             of_node = seen.get(node.name, Seen())
+            at_work = (at_least(row, of_node.requested.get(row.key)) for row in rows[node.name])
             inputs = NodeInputs(
                 node=node.name,
                 now=now,
                 sample=self.watched.samples[node.name],
                 watched_since=self.watched.since[node.name],
-                rows=tuple(at_least(row, of_node.requested.get(row.key)) for row in rows[node.name]),
+                rows=self.floors.step(node.name, at_work, of_node.floors_given_up),
                 unsure=of_node.unsure,
                 awaited=tuple(sorted(awaited[node.name])),
                 accounts={name: self._account(cluster, node.name) for name, cluster in self.clusters.items()},

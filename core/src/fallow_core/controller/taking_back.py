@@ -27,12 +27,13 @@ SETTLE_SECONDS = 1800.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
     """What is known of the tasks of one node: the tasks, what those of each row were promised, and why that may not be
-    all.
+    all. `floors_given_up`: until when, of rows whose floor keeps losing tasks to pressure.
     """
 
     tasks: tuple[SeenTask, ...] = ()
     requested: Mapping[RowKey, Resources] = field(default_factory=dict)
     unsure: str = ""
+    floors_given_up: Mapping[RowKey, float] = field(default_factory=dict)
 
 
 NOTHING_SEEN: Mapping[str, Seen] = {}

@@ -33,7 +33,8 @@ class Ending:
 
     `ours`: Fallow ends it; else the framework does, and nothing is ordered. `ordered_at`: the first time, the grace
     counts from it. `asked_at`: the newest order that was given; `None` if one is due at once. `answered`: somebody took
-    it. `note`: why it failed, or what the newest answer complained of. `attempts`: this one included.
+    it. `note`: why it failed, or what the newest answer complained of. `attempts`: this one included. `floor_of`: the
+    framework's node that has it in its floor; see `floors`.
     """
 
     key: TaskKey
@@ -50,6 +51,7 @@ class Ending:
     failed_at: float | None = None
     note: str = ""
     attempts: int = 1
+    floor_of: str = ""
 
     @property
     def is_under_way(self) -> bool:
@@ -117,12 +119,21 @@ class Hit(NamedTuple):
     at: float
 
 
+class FloorLoss(NamedTuple):
+    """The floor of a framework's node lost a task, which was chosen to end then."""
+
+    cluster: str
+    framework_node: str
+    at: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endings:
-    """All endings of a node. `hits`: those that are over, as far back as budgets reach."""
+    """All endings of a node. Of those that are over `hits`, as far back as budgets reach, and `floor_losses`."""
 
     active: tuple[Ending, ...] = ()
     hits: tuple[Hit, ...] = ()
+    floor_losses: tuple[FloorLoss, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

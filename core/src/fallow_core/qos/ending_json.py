@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fallow_core.model.task import ApplicationKey, TaskKey
-from fallow_core.qos.ending import Ending, Endings, Hit, Phase, Route
+from fallow_core.qos.ending import Ending, Endings, FloorLoss, Hit, Phase, Route
 
 _TIMES = ("ordered_at", "asked_at", "forced_at", "failed_at")
 
@@ -20,6 +20,7 @@ def to_json(endings: Endings, offset: float) -> dict[str, Any]:
     return {
         "active": [values | {name: _moved(values[name], offset) for name in _TIMES} for values in active],
         "hits": [[*hit.application, hit.at + offset] for hit in endings.hits],
+        "floor_losses": [[*loss[:2], loss.at + offset] for loss in endings.floor_losses],
     }
 
 
@@ -33,6 +34,10 @@ def from_json(values: Mapping[str, Any], offset: float, now: float) -> Endings:
         hits=tuple(
             Hit(ApplicationKey(str(cluster), str(name)), min(float(at) - offset, now))
             for cluster, name, at in values["hits"]
+        ),
+        floor_losses=tuple(
+            FloorLoss(str(cluster), str(node), min(float(at) - offset, now))
+            for cluster, node, at in values.get("floor_losses", ())
         ),
     )
 

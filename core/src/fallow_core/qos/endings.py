@@ -14,8 +14,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.model.qos_policy import EndingPolicy
 from fallow_core.model.task import SeenTask, TaskKey
+from fallow_core.qos import floors
 from fallow_core.qos.ending import Ending, Endings, Hit, Order, Phase, Route
 from fallow_core.qos.victims import Choice, Past
 from fallow_hookspecs import KillOrder, KillOutcome, TaskState
@@ -30,7 +32,7 @@ class Observed:
     failed: tuple[Ending, ...]
 
 
-def begun(endings: Endings, choice: Choice, policy: EndingPolicy, now: float) -> Endings:
+def begun(endings: Endings, choice: Choice, policy: EndingPolicy, ledger: NodeLedger, now: float) -> Endings:
     """With the victims of a choice, if it is to be carried out. A task that is ending already keeps its grace."""
     active = {ending.key: ending for ending in endings.active}
     for victim in choice.victims if choice.need.enforce else ():
@@ -43,6 +45,7 @@ def begun(endings: Endings, choice: Choice, policy: EndingPolicy, now: float) ->
                 ordered_at=now,
                 grace_seconds=_grace_seconds(task, policy),
                 attempts=1 if before is None else before.attempts + 1,
+                floor_of=floors.floor_of(task, choice.need, ledger),
             )
     return replace(endings, active=tuple(active.values()))
 
@@ -106,8 +109,9 @@ def observed(
             active.append(ending)
     hits = [hit for hit in endings.hits if now - hit.at < policy.budget_seconds]
     hits += [Hit(ending.application, now) for ending in gone if ending.was_hit]
+    lost = floors.remembered((*endings.floor_losses, *floors.losses(gone)), now)
     return Observed(
-        endings=Endings(active=tuple(active), hits=tuple(hits)),
+        endings=Endings(active=tuple(active), hits=tuple(hits), floor_losses=lost),
         gone=tuple(ending for ending in gone if ending.ours),
         failed=tuple(failed),
     )

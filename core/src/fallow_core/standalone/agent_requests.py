@@ -108,6 +108,7 @@ def explanation(fallow: AgentProcess) -> View:
         "take_backs": [],
         "pending": [],
         "withheld": [],
+        "floors_given_up": [],
         "due": [],
         "ledger_row": _row(fallow),
         "decisions": task_view.decisions(fallow.agent, fallow.clock()),

@@ -74,7 +74,12 @@ class Standalone(NodeProcess):
         applications = {cluster.name: cluster.applications for cluster in clusters.values()}
         self.agent.look(self.sampler.batch, lists, applications)
         tasks = self.agent.tasks
-        seen = Seen(tasks=tasks, requested=requested_by_row(tasks), unsure=self._unsure(now))
+        seen = Seen(
+            tasks=tasks,
+            requested=requested_by_row(tasks),
+            unsure=self._unsure(now),
+            floors_given_up=self.agent.floors_given_up(now),
+        )
         samples = {} if self._starts(now) else {name: self.sample}
         self.controller.tick(samples, {name: seen})
         if self._rows is not None:

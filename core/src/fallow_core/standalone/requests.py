@@ -73,7 +73,7 @@ def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:
         known = ", ".join(sorted(fallow.controller.ledgers)) or "none yet"
         raise ControlError(f"there is no node {node!r}; known: {known}")
     return {
-        **view.explanation(fallow.controller, node),
+        **view.explanation(fallow.controller, node, fallow.clock()),
         "decisions": task_view.decisions(fallow.agent, fallow.clock()),
         "squeeze": fallow.squeezing.shown(fallow.config),
     }

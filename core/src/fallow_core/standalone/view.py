@@ -36,7 +36,7 @@ def status(controller: Controller, now: float) -> View:
     }
 
 
-def explanation(controller: Controller, node: str) -> View:
+def explanation(controller: Controller, node: str, now: float) -> View:
     """Every input and every step of the offers of one node."""
     ledger = controller.ledgers[node]
     return {
@@ -69,6 +69,11 @@ def explanation(controller: Controller, node: str) -> View:
         ],
         "withheld": [
             {"key": key._asdict(), "why": why} for key, why in controller.withheld.reasons.items() if key.node == node
+        ],
+        "floors_given_up": [
+            {"key": key._asdict(), "left_seconds": until - now}
+            for key, until in sorted(controller.floors.given_up.items())
+            if key.node == node
         ],
         "due": [
             {

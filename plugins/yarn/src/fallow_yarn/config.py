@@ -119,7 +119,8 @@ class AgentSpec(_Model):
     `resource_managers` are several by id, of which one is active, and `hadoop_conf_dir` is the folder with the
     cluster's core-site.xml and yarn-site.xml. Which NodeManagers are a node's: see `identity`.
     `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read, where this host has them.
-    `when_empty`: whether a node with nothing to lend and nothing to do stays at its floor, or leaves until it has.
+    `when_empty`: whether a node with nothing to lend and nothing to do stays at its floor, at nothing at all, or leaves
+    until it has.
     """
 
     resource_manager: ResourceManagerSpec | None = None
@@ -134,7 +135,7 @@ class AgentSpec(_Model):
     tls: TlsSpec | None = None
     exclude_files: Annotated[list[AbsolutePath], Field(min_length=1)] | None = None
     include_files: Annotated[list[AbsolutePath], Field(min_length=1)] | None = None
-    when_empty: Literal["floor", "decommission"] = "floor"
+    when_empty: Literal["floor", "zero", "decommission"] = "floor"
 
     def rules(self, *, manager_is_local: bool) -> Rules:
         """How the NodeManagers of a node are found. `manager_is_local`: the ResourceManager is reached by loopback."""

@@ -44,9 +44,9 @@ vcoreMilli: 1000
 # of them unless they share it. Default: the paths that they read them from themselves.
 # excludeFiles: [/mnt/rm1/hadoop/exclude, /mnt/rm2/hadoop/exclude]
 # includeFiles: [/mnt/rm1/hadoop/include, /mnt/rm2/hadoop/include]
-# What becomes of a node that has had nothing to lend and nothing to do for ten minutes: it stays at its floor, or it
-# leaves the cluster (decommission, by the files above) until there is something to lend. Its NodeManager ends then, and
-# has to be started again by its supervisor.
+# What becomes of a node with nothing to lend: it stays at its floor, at zero (its NodeManager then exits when the
+# ResourceManager restarts), or, after ten minutes with nothing to do, leaves the cluster (decommission, by the files
+# above) until there is something to lend. Its NodeManager ends, and has to be started again by its supervisor.
 # whenEmpty: decommission
 """
 

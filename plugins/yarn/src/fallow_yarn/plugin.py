@@ -54,7 +54,7 @@ from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.place import Place
 from fallow_yarn.rm.scheduler import Metrics
-from fallow_yarn.rm.size import size_words
+from fallow_yarn.rm.size import Size, size_words
 
 if TYPE_CHECKING:
     from fallow_yarn.lifecycle.when_empty import WhenEmpty
@@ -192,7 +192,7 @@ class YarnInstance:
         self._nodes, self._capabilities = reading.nodes, report.capabilities(facts)
         problem = ""
         if self._when_empty is not None:
-            self._when_empty.look(self._reads, reading.nodes, report.floor_of(facts), deadline)
+            self._when_empty.look(self._reads, reading.nodes, self._floor(facts), deadline)
             problem = self._when_empty.problem and f"; {self._when_empty.problem}"
         rows = tuple(row for node in nodes for row in self._rows(node, reading, facts, age_seconds))
         stale = self._read_applications(reading.metrics, deadline)
@@ -211,10 +211,11 @@ class YarnInstance:
         )
 
     def _rows(self, node: Node, reading: Reading, facts: Facts, age_seconds: float) -> Iterator[ReportRow]:
-        floor = report.floor_of(facts)
-        parked = self._when_empty.parked if self._when_empty is not None else frozenset()
+        floor, left = self._floor(facts), self._when_empty
+        parked, offered = (left.parked, left.offered) if left is not None else (frozenset(), {})
         for node_id in own_ids(by_host(parked), node, self._rules) if parked else ():
-            yield report.parked_row(node.name, node_id, floor, self._spec.vcore_milli, age_seconds)
+            told = offered.get(node_id)
+            yield report.parked_row(node.name, node_id, told, floor, self._spec.vcore_milli, age_seconds)
         for node_id in self._own(node, reading.nodes):
             if node_id in parked:
                 continue
@@ -226,6 +227,9 @@ class YarnInstance:
             if row is not None:
                 self._allocated[node_id] = row.allocated
                 yield row
+
+    def _floor(self, facts: Facts) -> Size:
+        return Size(0, 0) if self._spec.when_empty == "zero" else report.floor_of(facts)
 
     def _own(self, node: Node, node_ids: Mapping[str, object]) -> list[str]:
         indexed, ids_by_host = self._ids_by_host

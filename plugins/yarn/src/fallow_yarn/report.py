@@ -107,15 +107,19 @@ def row(
     )
 
 
-def parked_row(node: str, node_id: str, floor: Size, vcore_milli: int, age_seconds: float) -> ReportRow:
-    """The row of a NodeManager that is out for being empty: at its floor, with nothing on it, open for an offer."""
+def parked_row(
+    node: str, node_id: str, offered: Resources | None, floor: Size, vcore_milli: int, age_seconds: float
+) -> ReportRow:
+    """The row of a NodeManager that is out for being empty: at what it was offered since, or else at its floor, with
+    nothing on it, open for an offer.
+    """
     return ReportRow(
         node=node,
         framework_node=node_id,
         age_seconds=age_seconds,
         state=NodeState.RUNNING,
         allocated=NOTHING,
-        in_force=resources(floor, vcore_milli),
+        in_force=resources(floor, vcore_milli) if offered is None else offered,
         unit=Resources(cpu_milli=vcore_milli, memory_bytes=MIB_BYTES),
         floor=resources(floor, vcore_milli),
     )

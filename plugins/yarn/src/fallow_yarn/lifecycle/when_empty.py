@@ -2,8 +2,8 @@
 
 A node is empty while its scheduler works with no more than the floor, in both resources, and has nothing allocated
 there. Once that has been so for `EMPTY_SECONDS` it is taken out with a grace, so that a task that starts in the last
-moment ends by itself. While it is out it is told as a node at its floor. An offer above that takes it in again, and
-core makes one only when capacity has been there for a while.
+moment ends by itself. While it is out it is told as a node at its floor, or at less if that was offered since. An offer
+above the floor takes it in again, and core makes one only when capacity has been there for a while.
 
 Only nodes that were sent an offer leave, so that none does while Fallow observes.
 """
@@ -11,7 +11,7 @@ Only nodes that were sent an offer leave, so that none does while Fallow observe
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from fallow_hookspecs import Offer, OfferAnswer, Refusal
+from fallow_hookspecs import Offer, OfferAnswer, Refusal, Resources
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.errors import YarnError
 from fallow_yarn.hadoop_conf import HadoopConfError
@@ -33,7 +33,8 @@ NOTHING: Final = Size(0, 0)
 class WhenEmpty:
     """The empty nodes of one cluster. `look` is for the reads lane, and `taken` for the acts lane.
 
-    `parked`: the nodes that are out for being empty, without those on their way. `problem`: why an empty node stays.
+    `parked`: the nodes that are out for being empty, without those on their way. `offered`: what such nodes were
+    offered since. `problem`: why an empty node stays.
     """
 
     def __init__(self, spec: YarnSpec, clock: Callable[[], float]) -> None:
@@ -45,6 +46,7 @@ class WhenEmpty:
         self._floor = NOTHING
         self._found: Lists | None = None
         self.parked: frozenset[str] = frozenset()
+        self.offered: Mapping[str, Resources] = {}
         self.problem = ""
 
     def look(self, manager: Manager, nodes: Mapping[str, NodeReading], floor: Size, deadline: Deadline) -> None:
@@ -79,11 +81,13 @@ class WhenEmpty:
         inside = [offer for offer in offers if offer.framework_node not in known]
         parked = [offer for offer in offers if offer.framework_node in known]
         asked = [offer for offer in parked if self._is_above_floor(offer)]
-        stay = (
+        stay = [
             OfferAnswer(node=offer.node, framework_node=offer.framework_node, accepted=offer.total)
             for offer in parked
             if offer not in asked
-        )
+        ]
+        taken = {answer.framework_node: answer.accepted for answer in stay if answer.accepted is not None}
+        self.offered = {node_id: size for node_id, size in self.offered.items() if node_id in known} | taken
         return inside, (*stay, *(self._taken_in(manager, asked, deadline) if asked else ()))
 
     def _is_above_floor(self, offer: Offer) -> bool:
