@@ -36,6 +36,7 @@ from fallow_yarn.plugin import YarnInstance
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 SECONDS = 60
 KEPT = "# nodes that are repaired\n"
+INCLUDE_PATH = "yarn.resourcemanager.nodes.include-path"
 
 pytestmark = pytest.mark.timeout(6 * SECONDS, func_only=True)
 
@@ -208,3 +209,49 @@ def test_a_node_that_is_out_for_being_empty_comes_back_through_a_failover(pair: 
             pair.launch("nm1")
             pair.wait_ready()
             assert [row.state for row in rows()] == [NodeState.RUNNING]
+
+
+def lists_of_their_own(pair: Pair, exclude: Path, folder: Path) -> dict[str, list[str]]:
+    """Each ResourceManager gets an exclude and an include file of its own, which it reads from the next call on."""
+    paths: dict[str, list[str]] = {"excludeFiles": [], "includeFiles": []}
+    for name, rm in pair.rms.items():
+        own_exclude, own_include = folder / f"{name}.exclude", folder / f"{name}.include"
+        own_exclude.write_text(KEPT)
+        own_include.write_text("localhost\n127.0.0.1\n")
+        include = f"<property><name>{INCLUDE_PATH}</name><value>{own_include}</value></property>\n</configuration>"
+        site = rm.home / "conf" / "yarn-site.xml"
+        text = site.read_text().replace(f">{exclude}<", f">{own_exclude}<")
+        site.write_text(text.replace("</configuration>", include))
+        paths["excludeFiles"].append(str(own_exclude))
+        paths["includeFiles"].append(str(own_include))
+    return paths
+
+
+def test_with_lists_of_their_own_both_resource_managers_take_a_node_out_and_in_again(
+    pair: Pair, app: Application, exclude: Path, tmp_path: Path
+) -> None:
+    lists = lists_of_their_own(pair, exclude, tmp_path)
+    files, includes = ([Path(name) for name in lists[kind]] for kind in ("excludeFiles", "includeFiles"))
+    spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER, **lists}
+    with Fallow(tmp_path / "f", {"real": spec}, cpu_reserved_milli=0, memory_limit_mb=1024) as fallow:
+        running = containers_running(app)
+        with decommissioning(pair, fallow, "--grace", "10m") as command:
+            with pair.failed_over():
+                wait_for(lambda: states(pair) == ["DECOMMISSIONING"], SECONDS, "the new active one to know of it")
+            assert containers_running(app) == running
+            assert [file.read_text() for file in files] == [KEPT, KEPT]
+            (tmp_path / "end").touch()
+            told, _ = command.communicate(timeout=SECONDS)
+        assert command.returncode == 0, told
+        assert "told once more" in told
+        assert [file.read_text() for file in files] == [KEPT + "localhost\n"] * 2
+        for file in includes:
+            file.write_text("another\n")
+        with pair.failed_over():
+            assert states(pair) in ([], ["DECOMMISSIONED"])
+            fallow.succeed("yarn", "recommission", "localhost")
+        assert [file.read_text() for file in files] == [KEPT, KEPT]
+        assert [file.read_text() for file in includes] == ["another\nlocalhost\n"] * 2
+        pair.kill("nm1")
+        pair.launch("nm1")
+        pair.wait_ready()
