@@ -27,15 +27,16 @@ def home() -> Path | None:
 class Job:
     """job.py on a cluster, with `executors` executors of one core; a context manager that kills what still runs.
 
-    The first executor or task whose loss Spark counted as a failure would end it.
+    The first executor or task whose loss Spark counted as a failure would end it. `dynamic`: it gives back executors
+    that it does not need, down to one, and asks for them again.
     """
 
-    def __init__(self, spark: Path, cluster: Cluster, folder: Path, executors: int) -> None:
+    def __init__(self, spark: Path, cluster: Cluster, folder: Path, executors: int, *, dynamic: bool) -> None:
         folder.mkdir()
         self.log, self.printed, self.stop = folder / "log.txt", folder / "out.txt", folder / "stop"
         settings = {
             "spark.master": "yarn",
-            "spark.executor.instances": executors,
+            **(_dynamic(executors) if dynamic else {"spark.executor.instances": executors}),
             "spark.executor.memory": f"{EXECUTOR_MB}m",
             "spark.executor.memoryOverhead": f"{OVERHEAD_MB}m",
             "spark.executor.maxNumFailures": 1,
@@ -92,3 +93,14 @@ class Job:
     def executors(self) -> int:
         """How many executors have registered and were not lost."""
         return len(set(REGISTERED.findall(self.log.read_text())) - set(self.lost()))
+
+
+def _dynamic(executors: int) -> dict[str, object]:
+    """Settings for one to so many executors, of which those with shuffle data stay: there is no shuffle service."""
+    prefix = "spark.dynamicAllocation"
+    return {
+        f"{prefix}.enabled": "true",
+        f"{prefix}.shuffleTracking.enabled": "true",
+        f"{prefix}.minExecutors": 1,
+        f"{prefix}.maxExecutors": executors,
+    }

@@ -1,9 +1,11 @@
-"""A PySpark job on a real YARN whose nodes `fallow run` shrinks, grows and takes back."""
+"""Two PySpark jobs on a real YARN whose nodes `fallow run` shrinks, grows and takes back, one of them with dynamic
+allocation.
+"""
 
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,13 @@ from tests.e2e.yarn.rest import wait_for
 from tests.e2e.yarn.sizes import CPUS, sizes
 from tests.e2e.yarn_spark.spark import EXECUTOR_MB, MASTER_MB, OVERHEAD_MB, Job, home
 
-EXECUTORS = 4
+EXECUTORS = 2  # of each of two jobs
 CONTAINER_MB = EXECUTOR_MB + OVERHEAD_MB
-ALLOCATED_MB = MASTER_MB + EXECUTORS * CONTAINER_MB
-UNDER_LOAD_MB = MASTER_MB + 2 * CONTAINER_MB
+ALLOCATED_MB = 2 * (MASTER_MB + EXECUTORS * CONTAINER_MB)
+UNDER_LOAD_MB = 2 * MASTER_MB + 2 * CONTAINER_MB
 LENT_MB = ALLOCATED_MB + CONTAINER_MB
 VCORE_MILLI = 1  # the CPU of all executors is less than what this host has at any load
-SETUP = Setup(node_managers=2, memory_mb=4096, vcores=1000 * CPUS, heartbeat_ms=300)
+SETUP = Setup(memory_mb=8192, vcores=1000 * CPUS, heartbeat_ms=300)
 STEP_MB, MOST_MB = 48, 8192  # of the load
 SECONDS = 90
 
@@ -63,7 +65,7 @@ def load_until(enough: Callable[[], bool]) -> Iterator[None]:
         held.clear()
 
 
-def test_a_job_ends_well_and_executors_taken_back_are_no_failures(
+def test_jobs_end_well_and_executors_taken_back_are_no_failures(
     spark: Path, yarn_cluster: StartCluster, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     cluster = yarn_cluster(SETUP)
@@ -86,22 +88,32 @@ def test_a_job_ends_well_and_executors_taken_back_are_no_failures(
     with fallow:
         fallow.start()
         wait_for(lambda: lent_mb() <= LENT_MB, SECONDS, "sizes below those that were configured")
-        with Job(spark, cluster, tmp_path / "spark", EXECUTORS) as job:
-            wait_for(
-                lambda: job.executors() == EXECUTORS and job.rounds() >= 1, 2 * SECONDS, "the executors, and a round"
-            )
+        with ExitStack() as stack:
+            static = stack.enter_context(Job(spark, cluster, tmp_path / "static", EXECUTORS, dynamic=False))
+            wait_for(lambda: static.executors() == EXECUTORS, SECONDS, "the executors of the first job")
+            # The newest containers are its executors, so that it loses one.
+            dynamic = stack.enter_context(Job(spark, cluster, tmp_path / "dynamic", EXECUTORS, dynamic=True))
+            jobs = (static, dynamic)
+
+            def have_all() -> bool:
+                return all(job.executors() == EXECUTORS for job in jobs)
+
+            wait_for(lambda: have_all() and all(job.rounds() for job in jobs), 2 * SECONDS, "executors, and a round")
             with load_until(lambda: lent_mb() <= UNDER_LOAD_MB):
                 wait_for(lambda: bool(fallow.told("take_back_starts")), SECONDS, "the take-back")
-                wait_for(lambda: job.lost() != {}, 2 * SECONDS, "lost executors")
-                wait_for(lambda: "was preempted" in "".join(job.lost().values()), SECONDS, "why they were lost")
+                wait_for(lambda: "was preempted" in "".join(dynamic.lost().values()), 3 * SECONDS, "a lost executor")
             wait_for(lambda: lent_mb() >= ALLOCATED_MB, SECONDS, "sizes to grow again")
-            wait_for(lambda: job.executors() == EXECUTORS, SECONDS, "executors in place of the lost ones")
-            done = job.rounds()
-            wait_for(lambda: job.rounds() > done, SECONDS, "a round of them")
-            assert job.end(SECONDS) == 0, job.log.read_text()[-4000:]
-    lost, forgiven = job.lines("Lost executor"), job.lines("Not counting this failure")
-    print(f"{job.rounds()} rounds", *lost, *forgiven, *fallow.told("take_back_starts"), sep="\n")
-    record_property("lost", lost)
-    assert all("was preempted" in reason for reason in job.lost().values())
-    (app,) = rest.call(cluster.rm.web, "/ws/v1/cluster/apps")["apps"]["app"]
-    assert app["finalStatus"] == "SUCCEEDED"
+            wait_for(have_all, SECONDS, "executors in place of the lost ones")
+            for job in jobs:
+                done = job.rounds()
+                wait_for(lambda job=job, done=done: job.rounds() > done, SECONDS, "a round of them")  # type: ignore[misc]
+            for job in jobs:
+                assert job.end(SECONDS) == 0, job.log.read_text()[-4000:]
+    lines = [
+        line for job in jobs for part in ("Lost executor", "Not counting this failure") for line in job.lines(part)
+    ]
+    print(*(f"{job.rounds()} rounds" for job in jobs), *lines, *fallow.told("take_back_starts"), sep="\n")
+    record_property("lost", lines)
+    assert all("was preempted" in reason for job in jobs for reason in job.lost().values())
+    apps = rest.call(cluster.rm.web, "/ws/v1/cluster/apps")["apps"]["app"]
+    assert [app["finalStatus"] for app in apps] == ["SUCCEEDED"] * 2
