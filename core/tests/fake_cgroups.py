@@ -57,6 +57,7 @@ class Group:
     idle: int = 0
     memory_limit: int | None = None
     memory_high: int | None = None
+    memory_low: int = 0
     anon: int = 0
     inactive_anon: int = 0
     inactive_file: int = 0
@@ -168,6 +169,7 @@ class FakeCgroups(Files):
             "memory.limit_in_bytes": lambda: self._set_memory_limit(path, group, text),
             "memory.max": lambda: self._set_memory_limit(path, group, text),
             "memory.high": lambda: self._set_memory_high(group, None if text == "max" else pages(int(text))),
+            "memory.low": lambda: setattr(self.groups[group], "memory_low", pages(int(text))),
             "memory.reclaim": lambda: self._reclaim(path, group, int(text)),
             "cpuset.mems": lambda: None,
             "cpuset.cpus": lambda: self._set_cpus(path, group, parse(text.strip())),
@@ -264,6 +266,7 @@ class FakeCgroups(Files):
             "memory.stat": stat,
             "memory.max": "max" if group.memory_limit is None else str(group.memory_limit),
             "memory.high": "max" if group.memory_high is None else str(group.memory_high),
+            "memory.low": str(group.memory_low),
             "memory.current": str(group.memory_used),
             "memory.swap.max": "max",
             "memory.swap.current": "0",

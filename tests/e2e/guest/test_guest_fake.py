@@ -6,7 +6,16 @@ from tests.e2e.told import differences, told
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 
-NAMES = ["cpu.weight", "cpu.max", "cpu.idle", "memory.max", "memory.high", "memory.swap.max", "cpuset.cpus"]
+NAMES = [
+    "cpu.weight",
+    "cpu.max",
+    "cpu.idle",
+    "memory.max",
+    "memory.high",
+    "memory.low",
+    "memory.swap.max",
+    "cpuset.cpus",
+]
 WRITES = [
     ("", "cpu.max", "150000"),
     ("/c1", "cpu.max", "400000 50000"),
@@ -35,6 +44,8 @@ WRITES = [
     ("/c1", "memory.max", "max"),
     ("/c1", "memory.high", "33554432"),
     ("/c1", "memory.high", "max"),
+    ("/c1", "memory.low", "33554433"),
+    ("/c1", "memory.low", "0"),
     ("/c1", "memory.reclaim", "4096"),
     ("/c1", "memory.limit_in_bytes", "4096"),
     ("/c1", "cpuset.cpus", "1"),

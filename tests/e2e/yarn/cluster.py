@@ -116,23 +116,31 @@ class Cluster:
 
         The master's own container has AM_MEMORY_MB and one vcore. It finishes when all the others have ended.
         """
-        app_id = rest.call(self.rm.web, "/ws/v1/cluster/apps/new-application", {})["application-id"]
+        app_id = self.new_application()
         app = Application(app_id=app_id, events=self.folder / f"{app_id}.events", begun=self.folder / app_id)
         app.begun.mkdir()
         script = self.folder / f"{app_id}.sh"  # by file: YARN puts commands between double quotes
         script.write_text(f': >"{app.begun}/$CONTAINER_ID"\n{command}\n')
         arguments = [str(app.events), str(containers), str(memory_mb), str(vcores), f"exec /bin/sh {script}"]
         master = replace(self.jars, dump=False).command("nm", self.folder / "client", "SleepAM", arguments, heap_mb=64)
+        self.start_master(app_id, shlex.join(master) + " ><LOG_DIR>/out 2>&1")
+        return app
+
+    def new_application(self) -> str:
+        """The id of an application that is to be started."""
+        return str(rest.call(self.rm.web, "/ws/v1/cluster/apps/new-application", {})["application-id"])
+
+    def start_master(self, app_id: str, command: str) -> None:
+        """Start an application by a shell command, in a container of AM_MEMORY_MB and one vcore."""
         body = {
             "application-id": app_id,
             "application-name": "sleep",
             "application-type": "YARN",
             "max-app-attempts": 1,
             "resource": {"memory": AM_MEMORY_MB, "vCores": 1},
-            "am-container-spec": {"commands": {"command": shlex.join(master) + " ><LOG_DIR>/out 2>&1"}},
+            "am-container-spec": {"commands": {"command": command}},
         }
         rest.call(self.rm.web, "/ws/v1/cluster/apps", body)
-        return app
 
 
 StartCluster = Callable[[Setup], Cluster]

@@ -107,7 +107,7 @@ class Fallow:
         self.end(signal.SIGKILL)
         self._socket_folder.cleanup()
 
-    def start(self) -> None:
+    def start(self, seconds: float = 30) -> None:
         """Start the process; return when it answers."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*TIED, COMMAND, "run", "-c", str(self.folder)], stdout=log, stderr=log)
@@ -119,7 +119,7 @@ class Fallow:
                 return bool(self.status())
             return False
 
-        wait_for(answers, 30, "an answer of fallow run")
+        wait_for(answers, seconds, "an answer of fallow run")
 
     def end(self, signal_number: int) -> int | None:
         """Send a signal, wait for the end, and return the exit code; nothing if it is not running."""

@@ -93,6 +93,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("FALLOW_CACHE") or Path.home() / ".cache" / "fallow")
 
 
+def cached(version: str) -> Jars | None:
+    """The jars and the helpers of a release, if they are in the cache."""
+    jars = Jars(version=version, home=cache_folder().resolve() / "yarn" / f"hadoop-{version}")
+    return jars if jars.lib.exists() and jars.helper.exists() else None
+
+
 def fetch(version: str, cache: Path, pause_seconds: float = 5) -> Jars:
     """Fetch and compile what is missing. Everything appears under its name only when it is complete."""
     jars = Jars(version=version, home=cache.resolve() / "yarn" / f"hadoop-{version}")

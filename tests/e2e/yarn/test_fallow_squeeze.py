@@ -1,43 +1,27 @@
 """`fallow run` squeezes the containers of a real NodeManager: in groups that it made, and without any."""
 
-import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.e2e.yarn import container_executor
 from tests.e2e.yarn.application import containers_running
-from tests.e2e.yarn.cluster import Cluster, StartCluster
+from tests.e2e.yarn.cluster import StartCluster
 from tests.e2e.yarn.config import Setup
-from tests.e2e.yarn.fallow_process import COMMAND, Fallow, spec_of
 from tests.e2e.yarn.processes import end_containers
 from tests.e2e.yarn.rest import wait_for
+from tests.e2e.yarn.squeezing import fallow_on, linux_container_executor, restore, squeeze
 
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.standalone.control import ask
 
 pytestmark = pytest.mark.timeout(300)
 TREE = f"fallow-lce-{os.getpid()}/hadoop-yarn"
 SECONDS = 60
-ENFORCE = {"mode": "enforce"}
-EXECUTOR = "yarn.nodemanager.linux-container-executor"
-LINUX = {
-    "yarn.nodemanager.container-executor.class": "org.apache.hadoop.yarn.server.nodemanager.LinuxContainerExecutor",
-    f"{EXECUTOR}.path": container_executor.__file__,
-    f"{EXECUTOR}.group": "root",
-    f"{EXECUTOR}.nonsecure-mode.local-user": "root",
-    f"{EXECUTOR}.cgroups.hierarchy": f"/{TREE}",
-    f"{EXECUTOR}.cgroups.mount": "false",
-    "yarn.nodemanager.resource.cpu.enabled": "true",
-}
 KNOBS = ("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 HOG = "while :; do :; done"
 
@@ -71,22 +55,6 @@ def tree(hierarchy: Hierarchy) -> Iterator[str]:
     wait_for(gone, SECONDS, "the end of the NodeManager's groups")
 
 
-def fallow_on(cluster: Cluster, folder: Path) -> Fallow:
-    """It enforces what squeezes, and nothing else."""
-    fallow = Fallow(folder, {"real": spec_of(cluster.rm)}, cpu_reserved_milli=0, memory_limit_mb=4096)
-    file = folder / "fallow.yaml"
-    core = json.loads(file.read_text())
-    core["publishing"]["mode"] = "observe"
-    core["node"] = {"name": f"e2e-{os.getpid()}"}
-    core["qos"] = {"cpuSuppress": ENFORCE, "cgroupReconcile": ENFORCE, "cpuEvict": {"mode": "off"}}
-    file.write_text(json.dumps(core))
-    return fallow
-
-
-def squeeze(fallow: Fallow) -> dict[str, Any]:
-    return dict(ask(fallow.socket, {"request": "explain"})["squeeze"])
-
-
 def knobs(hierarchy: Hierarchy, groups: Mapping[str, object]) -> dict[str, str]:
     return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in KNOBS}
 
@@ -95,16 +63,12 @@ def quota(hierarchy: Hierarchy, group: str) -> int:
     return int(hierarchy.read(group, "cpu.cfs_quota_us"))
 
 
-def restore(fallow: Fallow) -> None:
-    command = [COMMAND, "restore", "-c", str(fallow.folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
-    assert done.returncode == 0, (done.stdout, done.stderr)
-
-
 def test_the_groups_of_a_linux_container_executor_are_limited_also_after_its_restart(
     yarn_cluster: StartCluster, hierarchy: Hierarchy, tree: str, tmp_path: Path
 ) -> None:
-    cluster = yarn_cluster(Setup(memory_mb=2048, vcores=8, heartbeat_ms=300, site={"nm1": LINUX}))
+    cluster = yarn_cluster(
+        Setup(memory_mb=2048, vcores=8, heartbeat_ms=300, site={"nm1": linux_container_executor(tree)})
+    )
     app = cluster.submit(2, 256, 1, HOG)
     wait_for(lambda: len(containers_running(app)) == 2, SECONDS, "the containers")
     groups = dict.fromkeys([tree, *hierarchy.below(tree)])
