@@ -30,6 +30,10 @@ _ANSWERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
 }
 
 
+_OWN_CONNECTION: Final = ("grpc.use_local_subchannel_pool", 1)
+"""Else gRPC may take up that of a life that has ended, and wait with it before it tries again."""
+
+
 class MisfitError(PluginError):
     """What serves at the path is no copilot, or not one for this Fallow."""
 
@@ -54,7 +58,7 @@ class Connection:
         :raises PluginError: nobody answers.
         """
         self._path = path
-        self._channel = grpc.insecure_channel(f"unix:{path}", options=OPTIONS)
+        self._channel = grpc.insecure_channel(f"unix:{path}", options=(*OPTIONS, _OWN_CONNECTION))
         self._calls: dict[str, Callable[..., Any]] = {
             name: self._channel.unary_unary(path_of(name), response_deserializer=parse)
             for name, parse in _ANSWERS.items()
