@@ -371,7 +371,8 @@ class FakeCgroups(Files):
     def _cgroup_of(self, pid: int, path: str) -> str:
         for name, group in self.groups.items():
             if pid in group.pids:
-                return f"4:cpu,cpuacct:/{name}\n0::/\n" if self.version == 1 else f"0::/{name}\n"
+                listed = ",".join((*self.controllers, "cpuacct"))
+                return f"4:{listed}:/{name}\n0::/\n" if self.version == 1 else f"0::/{name}\n"
         raise refused(errno.ENOENT, path)
 
     def _set_limit(self, path: str, group: str, micros: int, period: int) -> None:

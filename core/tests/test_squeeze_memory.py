@@ -8,9 +8,12 @@ import pytest
 from core.tests.fake_agent import FIRST_PID, messages
 from core.tests.fake_cgroups import FakeCgroups
 from core.tests.qos_values import GIB
-from core.tests.test_squeeze import ENFORCE, OBSERVE, OFF, Batch, made
+from core.tests.test_squeeze import ENFORCE, HOST, OBSERVE, OFF, OWN, Batch, made
 
-from fallow_core.model.qos_policy import CgroupReconcilePolicy, MemoryReclaimPolicy, StrategyMode
+from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.squeeze import Squeeze
+from fallow_core.agent.tree import Tree
+from fallow_core.model.qos_policy import CgroupReconcilePolicy, MemoryReclaimPolicy, QosPolicy, StrategyMode
 from fallow_core.node.cgroups.memory import LEAST_LIMIT_BYTES, RESERVE_BYTES
 from fallow_core.qos.plan import Squeezed
 from fallow_hookspecs import Resources
@@ -213,3 +216,21 @@ def test_without_the_memory_controller_in_a_group_its_cpu_is_limited_all_the_sam
     assert batch.quota("hadoop-yarn") is not None
     assert list(batch.squeeze.cpu.knobs.lacking.values()) == ["memory"]
     assert FIRST_PID in batch.fake.groups["hadoop-yarn/c1"].pids
+
+
+def test_a_hierarchy_in_which_nothing_is_enforced_gets_no_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batch, other = Batch(FakeCgroups(1), tmp_path, monkeypatch), FakeCgroups(1, controllers=("memory",))
+    other.add(batch.home, *(process.pid for process in batch.add("c1", batch.home)))
+    (tmp_path / "memory").mkdir()
+    hierarchy = replace(other.hierarchy, controller="memory")
+    memory = Tree(hierarchy, KnobsFile(tmp_path / "memory", boot_id="b"), OWN)
+    batch.squeeze = Squeeze(HOST, QosPolicy(), {"cpu": batch.squeeze.cpu, "memory": memory})
+    batch.modes(ENFORCE, ENFORCE, memory_reclaim=MemoryReclaimPolicy(mode=OBSERVE))
+    batch.run(3)
+    assert f"{batch.own}/c1" in batch.fake.groups
+    assert (other.calls > 0, other.writes, set(other.groups)) == (True, [], {"", batch.home})
+    batch.modes(ENFORCE, ENFORCE, memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE))
+    batch.run(3)
+    assert f"{batch.own}/c1" in other.groups

@@ -92,8 +92,9 @@ class Squeeze:
         if self.reclaiming is not None and self.memory is not None:
             self.reclaiming.step(view, self.memory.groups, self.policy.memory_reclaim)
         for tree in used:
-            makes = self._makes()
-            tree.put_back(clusters, changes=self._changes(tree), makes=makes)
+            changes = self._changes(tree)
+            makes = changes and self._makes()
+            tree.put_back(clusters, changes=changes, makes=makes)
             wanted = {path: self._wanted(tree, group, view) for path, group in tree.groups.items()}
             tree.act(
                 {path: one for path, one in wanted.items() if one is not None},
