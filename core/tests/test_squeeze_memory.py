@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from core.tests.fake_agent import FIRST_PID, messages
+from core.tests.fake_agent import FIRST_PID, HOST, messages
 from core.tests.fake_cgroups import FakeCgroups
 from core.tests.qos_values import GIB
-from core.tests.test_squeeze import ENFORCE, HOST, OBSERVE, OFF, OWN, Batch, made
+from core.tests.test_squeeze import ENFORCE, OBSERVE, OFF, OWN, Batch, made
 
 from fallow_core.agent.knobs_file import KnobsFile
 from fallow_core.agent.squeeze import Squeeze

@@ -4,6 +4,7 @@ import pytest
 from core.tests.fake_standalone import config
 
 from fallow_core.agent import pace
+from fallow_core.model.qos_policy import CpuSuppressPolicy, QosPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.standalone import watch
 from fallow_core.standalone.watch import Watch, with_others
@@ -46,6 +47,22 @@ def test_what_comes_and_goes_is_listed_twice_and_no_more_often_than_that(tmp_pat
         assert seen.lists_again()
         now[0] += 10
         assert not seen.lists_again()
+    finally:
+        seen.close()
+
+
+@pytest.mark.parametrize(("missing", "pause"), [("", pace.CPU_SECONDS), ("it cannot be read", 1.0)])
+def test_where_cpu_besides_batch_is_not_seen_it_is_not_looked_for_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, pause: float
+) -> None:
+    limits = QosPolicy(cpu_suppress=CpuSuppressPolicy(mode=StrategyMode.ENFORCE))
+    settings = config(tmp_path, {}, qos=limits)
+    seen = Watch(settings, lambda: 100.0, lambda: None)
+    monkeypatch.setattr(seen.quick, "cpu", lambda _: None)
+    seen.quick.missing = missing
+    try:
+        seen.look(settings, sample(used=3500, batch=3000), {"hadoop-yarn"})
+        assert seen.pause == pause
     finally:
         seen.close()
 

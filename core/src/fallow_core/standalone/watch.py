@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import replace
 
 from fallow_core.agent import pace
 from fallow_core.agent.pace import Due, Marks, PaceState, Quick
@@ -63,6 +64,8 @@ class Watch:
         now, marks = self._clock(), self._marks(config, sample, groups)
         near = marks.memory_capacity if marks.memory_mark is None else marks.memory_mark
         cpu = self.quick.cpu(groups) if marks.cpu_is_quick else None
+        if self.quick.missing:
+            marks = replace(marks, cpu_is_quick=False)  # to look more often would show no more
         quick = Quick(
             at=now,
             memory_used=self.quick.memory_used(near),
