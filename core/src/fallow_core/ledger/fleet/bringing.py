@@ -39,7 +39,8 @@ def bring(
                 allocated += rows[n, s].allocated[r]
             unmeasured = np.isnan(node.measured_at[r])
             batch = believed if unmeasured else lends * policy.overcommit_percent[r] // 100
-            side.batch[i], side.drain_step[i] = batch, batch * rules.drain_step_percent // 100
+            side.batch[i], side.unallocated[i] = batch, batch - allocated
+            side.drain_step[i] = batch * rules.drain_step_percent // 100
             side.overcommitted[i] = (allocated if rules.shared else believed) > batch
             side.unmeasured[i], side.unknown[i] = unmeasured, node.awaited
             for s in range(len(side.share)):

@@ -15,9 +15,9 @@ It does so where each step of the loop does the same, whatever the amounts are: 
 conditions are joined by `&` and `|`.
 """
 
-OF_NODE = (*("batch", "drain_step", "overcommitted", "unmeasured", "unknown", "drains", "total", "left"),)
-"""As in `ResourceLedger`. `unknown`: somebody may have a size that is not known. `drains`: accounts drain for one that
-waits. The last two are for steps in between.
+OF_NODE = ("batch", "unallocated", "drain_step", "overcommitted", "unmeasured", "unknown", "drains", "total", "left")
+"""As in `ResourceLedger`. `unallocated`: what of batch is, below 0 in an overdraft. `unknown`: somebody may have a size
+that is not known. `drains`: accounts drain for one that waits. The last two are for steps in between.
 """
 
 OF_ROWS = (

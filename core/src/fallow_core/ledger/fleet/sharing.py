@@ -10,12 +10,10 @@ from fallow_core.ledger.fleet.level import level, whole_units
 def fair_shares(side: Record) -> None:
     """The weighted max-min of batch over demand."""
     for i in range(LANES):
-        side.total[i] = side.batch[i]
         for s in range(len(side.share)):
-            side.free[s, i] = side.weight[s, i]
             side.lower[s, i] = side.floor[s, i]
             side.upper[s, i] = min(side.demand[s, i], side.limit[s, i])
-    level(side)
+    _level_batch(side)
     for s in range(len(side.share)):
         for i in range(LANES):
             side.fair[s, i] = side.share[s, i]
@@ -25,17 +23,16 @@ def fair_shares(side: Record) -> None:
 def shares(side: Record) -> None:
     """The targets of the accounts, and whether some drain for another one."""
     for i in range(LANES):
-        allocated = all_wanted = 0
+        all_wanted = 0
         for s in range(len(side.share)):
             lower = side.lower[s, i] = max(side.allocated[s, i], side.floor[s, i])
             upper = side.upper[s, i] = min(side.demand[s, i], side.limit[s, i])
             all_wanted += max(lower, min(upper, side.batch[i] + 1))
-            allocated += side.allocated[s, i]
         for s in range(len(side.share)):
             lower, upper, fits = side.lower[s, i], side.upper[s, i], all_wanted <= side.batch[i]
             side.lower[s, i] = max(lower, upper) if fits else lower
             side.upper[s, i] = side.limit[s, i] if fits else upper
-        _fall(side, i, allocated)
+        _fall(side, i)
     _targets(side)
     _drain(side)
 
@@ -44,14 +41,13 @@ def shares(side: Record) -> None:
 def _drain(side: Record) -> None:
     """While one account waits, those above their fair shares go down. In an overdraft nobody waits."""
     for i in range(LANES):
-        free, waits = side.batch[i], False
+        waits = False
         for s in range(len(side.share)):
-            free -= side.allocated[s, i]
             waits |= side.fair[s, i] - side.target[s, i] >= side.unit[s, i]
         side.drains[i] = 0
         for s in range(len(side.share)):
             allocated, fair, unit = side.allocated[s, i], side.fair[s, i], side.unit[s, i]
-            drains = waits & (free >= 0) & (allocated > fair)
+            drains = waits & (side.unallocated[i] >= 0) & (allocated > fair)
             drained = in_units(max(fair, allocated - max(side.drain_step[i], unit)), unit)
             side.target[s, i] = drained if drains else side.target[s, i]
             side.drains[i] |= drains
@@ -61,15 +57,10 @@ def _drain(side: Record) -> None:
 def promised_to_all(side: Record) -> None:
     """The targets where all that is free is promised to each account. Nobody drains."""
     for i in range(LANES):
-        allocated = 0
-        for s in range(len(side.share)):
-            allocated += side.allocated[s, i]
-        _fall(side, i, allocated)
+        _fall(side, i)
     _targets(side)
     for i in range(LANES):
-        free = side.batch[i]
-        for s in range(len(side.share)):
-            free -= side.allocated[s, i]
+        free = side.unallocated[i]
         for s in range(len(side.share)):
             allocated, unit = side.allocated[s, i], side.unit[s, i]
             promised = max(allocated, in_units(min(allocated + free, side.limit[s, i]), unit))
@@ -78,10 +69,10 @@ def promised_to_all(side: Record) -> None:
 
 
 @compiled
-def _fall(side: Record, i: int, allocated: int) -> None:
+def _fall(side: Record, i: int) -> None:
     """In an overdraft accounts above fair fall, and nobody adds."""
     for s in range(len(side.share)):
-        own, overdraft = side.allocated[s, i], allocated > side.batch[i]
+        own, overdraft = side.allocated[s, i], side.unallocated[i] < 0
         side.lower[s, i] = min(own, side.fair[s, i]) if overdraft else side.lower[s, i]
         side.upper[s, i] = own if overdraft else side.upper[s, i]
 
@@ -89,15 +80,21 @@ def _fall(side: Record, i: int, allocated: int) -> None:
 @compiled
 def _targets(side: Record) -> None:
     """Targets in whole units, within bounds."""
+    _level_batch(side)
+    whole_units(side)
+    for s in range(len(side.share)):
+        for i in range(LANES):
+            side.target[s, i] = side.share[s, i]
+
+
+@compiled
+def _level_batch(side: Record) -> None:
+    """Batch shared out by the weights of accounts, within bounds."""
     for i in range(LANES):
         side.total[i] = side.batch[i]
         for s in range(len(side.share)):
             side.free[s, i] = side.weight[s, i]
     level(side)
-    whole_units(side)
-    for s in range(len(side.share)):
-        for i in range(LANES):
-            side.target[s, i] = side.share[s, i]
 
 
 @compiled
