@@ -1,6 +1,6 @@
 """The models of what may slow down or end tasks: `takeBack` and `qos` of a core file. All times in seconds."""
 
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,7 +11,6 @@ from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
 from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPolicy
 
 _TAKE_BACK, _QOS = TakeBackPolicy(), QosPolicy()
-_Marks = TypeVar("_Marks", "OnlinePressure", "MemoryEvict")
 
 
 class TakeBackSettings(Model):
@@ -34,16 +33,19 @@ def _ratio_or_off(value: object) -> int | None:
     return None if value == "off" else quantities.ratio_percent(value)
 
 
-def lower_below_mark(marks: _Marks) -> _Marks:
-    """The same, if its marks fit together.
+class _Marked(_Strategy):
+    """One that begins at a mark, and is over below a lower one."""
 
-    :raises PydanticCustomError: they do not.
-    """
-    if marks.lower_mark >= marks.mark:
-        key = "lowerMark" if "lower_mark" in marks.model_fields_set else "mark"
-        text = f"mark is {marks.mark} % and lowerMark {marks.lower_mark} %; lowerMark must be below"
-        raise mismatch((key,), text)
-    return marks
+    mark: Percent
+    lower_mark: Percent
+
+    @model_validator(mode="after")
+    def _lower_below_mark(self) -> Self:
+        if self.lower_mark >= self.mark:
+            key = "lowerMark" if "lower_mark" in self.model_fields_set else "mark"
+            text = f"mark is {self.mark} % and lowerMark {self.lower_mark} %; lowerMark must be below"
+            raise mismatch((key,), text)
+        return self
 
 
 class CpuSuppress(_Strategy):
@@ -64,16 +66,12 @@ class Identity(_Strategy):
     """Whether batch groups get the scheduling class that runs when nobody else wants to."""
 
 
-class OnlinePressure(_Strategy):
+class OnlinePressure(_Marked):
     """When batch is slowed down because memory stalls online services. `groups`: theirs, from the cgroup root."""
 
     groups: list[Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$")]] = Field(default_factory=list)
     mark: Percent = _QOS.online_pressure.mark_percent
     lower_mark: Percent = _QOS.online_pressure.lower_percent
-
-    @model_validator(mode="after")
-    def _lower_below_mark(self) -> "OnlinePressure":
-        return lower_below_mark(self)
 
 
 class MemoryReclaim(_Strategy):
@@ -86,16 +84,12 @@ class MemoryReclaim(_Strategy):
     critical_mark: Percent = _QOS.memory_reclaim.critical_percent
 
 
-class MemoryEvict(_Strategy):
+class MemoryEvict(_Marked):
     """When tasks end because memory of the node runs out."""
 
     mark: Percent = _QOS.memory_evict.mark_percent
     lower_mark: Percent = _QOS.memory_evict.lower_percent
     cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
-
-    @model_validator(mode="after")
-    def _lower_below_mark(self) -> "MemoryEvict":
-        return lower_below_mark(self)
 
 
 class CpuEvict(_Strategy):
