@@ -57,8 +57,9 @@ def _release(node_id: str, page: Page, manager: Identity | None) -> Finding:
     own = Identity(version=version, active=True, ha_state="", started_on=None)
     if own.release == (0, 0):
         return Finding(subject=subject, ok=None, detail=f"{version!r} is no release we know")
-    is_other = manager is not None and own.release != manager.release
-    other = f", the ResourceManager has {manager.version}" if manager is not None and is_other else ""
+    other = ""
+    if manager is not None and own.release != manager.release:
+        other = f", the ResourceManager has {manager.version}"
     does = "" if own.takes_back else ": before 3.3 it is not told its size, and registers with the configured one"
     return Finding(subject=subject, ok=True, detail=f"{version}{other}{does}")
 

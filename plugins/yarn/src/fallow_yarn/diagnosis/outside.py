@@ -16,7 +16,7 @@ from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.processes import PROC_ROOT
-from fallow_yarn.nm.web import web_of
+from fallow_yarn.nm.web import INFO, web_of
 from fallow_yarn.rest import Web
 from fallow_yarn.rm.place import Place
 from fallow_yarn.shapes import Object, is_object, member
@@ -75,7 +75,7 @@ def node_page(http_address: str, access: WebAccess, deadline: Deadline) -> Page:
         return Page(problem="no web address of it is known")
     page = conf_page(web, deadline.within(PAGE_SECONDS))
     try:
-        info = member(web.json("/ws/v1/node/info", deadline.within(PAGE_SECONDS)), "nodeInfo")
+        info = member(web.json(INFO, deadline.within(PAGE_SECONDS)), "nodeInfo")
     except YarnError as error:
         return Page(settings=page.settings, problem=page.problem or str(error), ahead_seconds=page.ahead_seconds)
     known = info if is_object(info) else {}

@@ -17,11 +17,10 @@ from fallow_yarn.identity import host_of, is_loopback
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.nm.processes import PROC_ROOT, container_of, read_cgroups, read_environment
 from fallow_yarn.nm.sockets import is_in_our_network, listening, reached_at
-from fallow_yarn.nm.web import web_of
+from fallow_yarn.nm.web import INFO, web_of
 from fallow_yarn.shapes import member, text
 from fallow_yarn.web_access import WebAccess
 
-INFO: Final = "/ws/v1/node/info"
 WEB_PORTS: Final = (8042, 8044)
 """Hadoop's defaults, without and with TLS: they are tried first."""
 UNREAD_ADVICE: Final = "run Fallow as root or as its user"

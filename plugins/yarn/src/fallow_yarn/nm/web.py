@@ -16,6 +16,7 @@ from fallow_yarn.shapes import Object, integer, is_object, member, text
 from fallow_yarn.web_access import WebAccess
 
 CONTAINERS: Final = "/ws/v1/node/containers"
+INFO: Final = "/ws/v1/node/info"
 OPPORTUNISTIC: Final = "OPPORTUNISTIC"
 WAITING: Final = "SCHEDULED"
 DONE: Final = "DONE"
