@@ -205,7 +205,7 @@ def test_without_its_files_it_starts_with_what_they_said_last(
 def test_wrong_files_and_no_earlier_ones_are_a_mistake_of_the_user(
     agent_folder: Path, command: Callable[[], "subprocess.Popen[str]"]
 ) -> None:
-    (agent_folder / "fallow.yaml").write_text("kind: Fallow\n")
+    (agent_folder / "fallow.yaml").write_text("kind: Fallow\nstateDir: state\n")
     process = command()
     _, said = process.communicate(timeout=20)
     assert process.returncode == 2
