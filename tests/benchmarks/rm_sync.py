@@ -2,7 +2,7 @@
 
     tox -e bench -- rm_sync [--nodes 5000] [--pairs 5] [--only pairs quiet day order memory]
 
-pairs   all sizes changed, in one call and by a connection and call a node, in turn
+pairs   all sizes changed, by Fallow and by a connection and call a node, in turn
 quiet   nodes that nobody changes are read back
 day     a day of noisy load: what Fallow sends against sending every change
 order   all sizes changed in different orders and portions

@@ -394,6 +394,61 @@ def test_call_ids_begin_again_after_the_largest(serve: Serve, connect: Connect) 
     assert [calls.call("m", b"", soon()) for _ in range(2)] == [b"x", b"x"]
 
 
+def refusing_second_of(count: int, order: Callable[[list[int]], list[int]]) -> Script:
+    """Reads so many calls before it answers them in this order, the second of them with an error."""
+
+    def script(connected: socket.socket) -> None:
+        read_opening(connected)
+        for call_id in order([read_frame(connected).call_id for _ in range(count)]):
+            text = b"unrecognized node: h1:1"
+            refused = failure(call_id, YARN_EXCEPTION, text)
+            connected.sendall(refused if call_id == 1 else success(call_id, b"%d" % call_id))
+
+    return script
+
+
+@pytest.mark.parametrize("order", [list, sorted, lambda ids: ids[::-1]], ids=["begun", "by id", "backwards"])
+def test_each_of_several_calls_under_way_gets_its_own_answer_whatever_their_order(
+    serve: Serve, connect: Connect, order: Callable[[list[int]], list[int]]
+) -> None:
+    calls = connect(serve(refusing_second_of(3, order)))
+    first, second, third = [calls.begin("m", b"", soon()) for _ in range(3)]
+    assert first() == b"0"
+    with pytest.raises(UnknownNodeError):
+        second()
+    assert third() == b"2"
+
+
+def test_a_call_may_be_begun_on_a_connection_that_died_while_idle(serve: Serve, connect: Connect) -> None:
+    calls = connect(serve(answering(b"one"), answering(b"two")))
+    calls.call("m", b"", soon())
+    assert calls.begin("m", b"", soon())() == b"two"
+
+
+def test_calls_under_way_when_the_connection_ends_may_all_have_been_carried_out(serve: Serve, connect: Connect) -> None:
+    def one_of_three(connected: socket.socket) -> None:
+        read_opening(connected)
+        first, *_ = [read_frame(connected).call_id for _ in range(3)]
+        connected.sendall(success(first, b"one"))
+
+    calls = connect(serve(one_of_three, answering(b"anew")))
+    first, *lost = [calls.begin("m", b"", soon()) for _ in range(3)]
+    assert first() == b"one"
+    for finish in lost:
+        with pytest.raises(ConnectionLostError, match="ended before the answer") as caught:
+            finish()
+        assert caught.value.maybe_sent
+    assert calls.call("m", b"", soon()) == b"anew"
+
+
+def test_a_call_gives_up_those_under_way_and_gets_no_answer_of_theirs(serve: Serve, connect: Connect) -> None:
+    calls = connect(serve(answering(b"theirs"), answering(b"its own")))
+    finish = calls.begin("m", b"", soon())
+    assert calls.call("m", b"", soon()) == b"its own"
+    with pytest.raises(ConnectionLostError):
+        finish()
+
+
 def test_an_interrupted_call_leaves_no_connection_behind(serve: Serve, connect: Connect) -> None:
     def interrupt(_channel: Channel, _protocol: str, _client_id: bytes, _deadline: Deadline) -> Never:
         raise KeyboardInterrupt

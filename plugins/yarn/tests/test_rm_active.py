@@ -19,7 +19,10 @@ from fallow_yarn.places import places
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm import active
 from fallow_yarn.rm.active import ActiveManager, Lead
+from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.portions import update_in_portions
+from fallow_yarn.rm.size import Size
 from fallow_yarn.testing.cluster import EmbeddedYarn
 from fallow_yarn.testing.settings import Settings
 
@@ -83,6 +86,19 @@ def test_the_first_call_after_a_failover_finds_the_other_one_and_keeps_it(
     assert len(manager.read(soon()).nodes) == 2
     assert manager.place.name == "rm2"
     manager.check_rights(soon())
+    assert manager.place.name == "rm2"
+
+
+def test_portions_go_to_the_other_one_after_a_failover(pair: EmbeddedYarn, manager: ActiveManager) -> None:
+    ids = sorted(nm.node_id for nm in pair.nodes.values())
+    for memory_mb in (1024, 2048):
+        portions = [[NodeUpdate(node_id=node_id, size=Size(memory_mb, 1))] for node_id in ids]
+        answers = list(update_in_portions(manager, portions, soon()))
+        assert {answer.node_id: answer.error for answer in answers} == dict.fromkeys(ids)
+        assert {node.node_id: node.capability for node in manager.nodes(soon())} == dict.fromkeys(
+            ids, Size(memory_mb, 1)
+        )
+        pair.fail_over()
     assert manager.place.name == "rm2"
 
 

@@ -39,6 +39,7 @@ from fallow_hookspecs import (
     Process,
     Refusal,
     ReportRow,
+    ResourceName,
     Resources,
     Role,
     TaskList,
@@ -131,13 +132,20 @@ def test_custom_resources_are_sent_back_as_they_were_read(manager: FakeManager, 
     assert [update.custom for update in manager.sent[0]] == [gpus, ()]
 
 
-def test_all_offers_go_in_one_call_in_the_order_given(manager: FakeManager, yarn: YarnInstance) -> None:
-    ids = [f"worker-1:{port}" for port in (3, 1, 2)]
-    manager.reading_now = reading(*(entry(node_id) for node_id in sorted(ids)))
+@pytest.mark.parametrize(
+    ("count", "take_back", "calls"), [(3, {}, [3]), (450, {}, [200, 200, 50]), (450, {"memory": 60}, [450])]
+)
+def test_offers_go_in_calls_of_200_in_the_order_of_their_ids_and_in_one_where_any_takes_back(
+    manager: FakeManager, yarn: YarnInstance, count: int, take_back: dict[ResourceName, int], calls: list[int]
+) -> None:
+    ids = [f"worker-1:{port}" for port in range(10001, 10001 + count)]
+    manager.reading_now = reading(*(entry(node_id) for node_id in ids))
     report(yarn)
-    answers = publish(yarn, *(offer(node_id) for node_id in ids))
-    assert [[update.node_id for update in call] for call in manager.sent] == [ids]
-    assert [answer.framework_node for answer in answers] == ids
+    last, *others = reversed(ids)
+    answers = publish(yarn, replace(offer(last), take_back=take_back), *(offer(node_id) for node_id in others))
+    assert [len(call) for call in manager.sent] == calls
+    assert [update.node_id for call in manager.sent for update in call] == ids
+    assert {answer.framework_node for answer in answers if answer.accepted == OFFERED} == set(ids)
 
 
 def test_an_unknown_node_is_refused_and_spoils_no_other(manager: FakeManager, yarn: YarnInstance) -> None:

@@ -10,6 +10,7 @@ from fallow_yarn.access import Access
 from fallow_yarn.config import YarnSpec
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import YarnError
+from fallow_yarn.ipc.connection import Finish
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.places import places
 from fallow_yarn.plugin import YarnInstance
@@ -101,6 +102,19 @@ class FakeManager(ResourceManager):
         if updates:
             self.sent.append(tuple(updates))
         return tuple(UpdateAnswer(node_id=u.node_id, error=self.refusals.get(u.node_id)) for u in updates)
+
+    def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
+        self._called(deadline)
+        refused = next((self.refusals[u.node_id] for u in updates if u.node_id in self.refusals), None)
+        if refused is None:
+            self.sent.append(tuple(updates))
+
+        def finish() -> bytes:
+            if refused is not None:
+                raise refused
+            return b""
+
+        return finish
 
     def check_rights(self, deadline: Deadline) -> None:
         self._called(deadline)

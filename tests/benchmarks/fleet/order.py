@@ -16,10 +16,9 @@ from statistics import median
 
 from tests.benchmarks.fleet import sending, table
 from tests.benchmarks.fleet.cluster import CONFIGURED, Fleet
-from tests.benchmarks.fleet.sending import HOST, TIMEOUT_SECONDS, Cost, Sizes
+from tests.benchmarks.fleet.sending import Cost, Sizes
 
-from fallow_hookspecs import Node
-from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.ipc.connection import Connection
 from fallow_yarn.rm.size import Size
 
 EQUAL = Size(10000, 16)
@@ -32,7 +31,8 @@ Portions = Sequence[Sizes]
 class Trial:
     """Sizes before and after, and how they are sent: each portion a call.
 
-    `waits` until each is in force. `again`: the sizes before were sent in the same way, not in one call.
+    `waits` until each is in force. `at_once`: all calls are under way before the first answer is waited for. `again`:
+    the sizes before were sent in the same way, not in one call.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Trial:
     after: Sizes
     portions: Callable[[Sizes, Sizes], Portions]
     waits: bool = False
+    at_once: bool = False
     again: bool = False
 
 
@@ -109,6 +110,7 @@ def trials(ids: Sequence[str], rng: Random) -> list[Trial]:
         n: Size(EQUAL.memory_mb + 500, EQUAL.vcores + 1) for n in rng.sample(ids, max(1, len(ids) // 500))
     }
     portion, backwards = max(1, len(ids) // 100), dict(reversed([*other.items()]))
+    mixed_up = {node_id: other[node_id] for node_id in rng.sample(ids, len(ids))}
     return [
         Trial(name="all equal, all shrink", before=all_full, after=mixed, portions=one),
         Trial(name="the same beside one larger node", before=one_larger, after=but_the_larger, portions=one),
@@ -131,38 +133,50 @@ def trials(ids: Sequence[str], rng: Random) -> list[Trial]:
             name="  100 calls, the same order as before", before=mixed, after=other, portions=of(portion), again=True
         ),
         Trial(name="  100 calls, in reverse order", before=mixed, after=backwards, portions=of(portion), again=True),
+        *(
+            Trial(
+                name=f"  25 calls under way at once, {order} order",
+                before=mixed,
+                after=after,
+                portions=of(max(1, len(ids) // 25)),
+                at_once=True,
+                again=True,
+            )
+            for order, after in (("the same", other), ("another", mixed_up))
+        ),
     ]
 
 
 def run(fleet: Fleet, count: int) -> None:
     """Print the median cost of each trial, and how many walks are to be expected if the order in a call counts."""
-    plugin = fleet.instance()
-    plugin.report_capacity((Node(name=HOST),), (), TIMEOUT_SECONDS)  # else every call asks for the list of nodes
+    connection = sending.connected(fleet.admin)
     idle, rows = fleet.idle_share(), []
     for trial in trials(fleet.ids, Random(3)):
-        costs, queues = zip(*(_try(fleet, plugin, trial, idle) for _ in range(count)), strict=True)
+        costs, queues = zip(*(_try(fleet, connection, trial, idle) for _ in range(count)), strict=True)
         order = [item for portion in trial.portions(trial.before, trial.after) for item in portion.items()]
         times = [median(getattr(cost, name) for cost in costs) for name in ("answered", "right", "cpu")]
         cells = [f"{seconds:.2f} s" for seconds in times]
         rows.append([trial.name, *cells, median(queues), walks(trial.before, order)])
-    plugin.close()
+    connection.close()
     columns = ["", "answered", "in force", "RM CPU", "events waiting", "walks, in this order"]
     table.show(f"All {fleet.nodes} sizes changed in different ways (medians of {count})", columns, rows)
 
 
-def _try(fleet: Fleet, plugin: YarnInstance, trial: Trial, idle_share: float) -> tuple[Cost, int]:
+def _try(fleet: Fleet, connection: Connection, trial: Trial, idle_share: float) -> tuple[Cost, int]:
     """The cost, and the largest number of events that were seen waiting for the scheduler."""
-    for sizes in trial.portions(trial.before, trial.before) if trial.again else [trial.before]:
-        sending.by_plugin(plugin, sizes)()
+    before = trial.portions(trial.before, trial.before) if trial.again else [trial.before]
+    sending.calls_under_way(connection, before)()
     fleet.wait_until_right(sending.total_of(trial.before))
     portions = trial.portions(trial.before, trial.after)
-    calls = [sending.by_plugin(plugin, portion) for portion in portions]
+    groups = [portions] if trial.at_once else [[portion] for portion in portions]
+    calls = [sending.calls_under_way(connection, group) for group in groups]
 
     def act() -> None:
         now = dict(trial.before)
-        for call, portion in zip(calls, portions, strict=True):
+        for call, group in zip(calls, groups, strict=True):
             call()
-            now |= portion
+            for portion in group:
+                now |= portion
             if trial.waits:
                 fleet.wait_until_right(sending.total_of(now))
 

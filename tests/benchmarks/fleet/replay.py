@@ -49,11 +49,11 @@ def run(fleet: Fleet, days: Simulated) -> None:
     nodes = (Node(name=HOST),)
     plugin.report_capacity(nodes, (), TIMEOUT_SECONDS)
 
-    def one_call(sizes: Sizes) -> None:
+    def at_once(sizes: Sizes) -> None:
         sending.by_plugin(plugin, sizes)()
 
     def reading_back(sizes: Sizes) -> None:
-        one_call(sizes)
+        at_once(sizes)
         plugin.report_capacity(nodes, (), TIMEOUT_SECONDS)
 
     def calls(sizes: Sizes) -> None:
@@ -61,9 +61,9 @@ def run(fleet: Fleet, days: Simulated) -> None:
 
     kinds: list[tuple[str, Sequence[NodeDay], int, Send]] = []
     for name, ours in days.ours.items():
-        kinds += [(name, ours, MANY, one_call), ("  and reads back after each call", ours, MANY, reading_back)]
+        kinds += [(name, ours, MANY, at_once), ("  and reads back after each round", ours, MANY, reading_back)]
     kinds += [
-        ("every change, in one call", days.every, FEW, one_call),
+        ("every change, all of a round at once", days.every, FEW, at_once),
         ("every change, a connection and call a node", days.every, FEW, calls),
     ]
     costs = [

@@ -42,15 +42,15 @@ def total_of(sizes: Sizes) -> Size:
 
 
 def offers(sizes: Sizes) -> tuple[Offer, ...]:
-    """The sizes as core hands them to a plugin, in their order."""
+    """The sizes as core hands them to a plugin, the largest first."""
     return tuple(
         Offer(node=HOST, framework_node=node_id, total=Resources(size.vcores * 1000, size.memory_mb * MIB_BYTES))
-        for node_id, size in sizes.items()
+        for node_id, size in sorted(sizes.items(), key=lambda item: item[1], reverse=True)
     )
 
 
 def by_plugin(instance: YarnInstance, sizes: Sizes) -> Callable[[], None]:
-    """All in one call of the plugin."""
+    """By one call of the plugin, which makes several of it."""
     due = offers(sizes)
 
     def act() -> None:
@@ -61,12 +61,14 @@ def by_plugin(instance: YarnInstance, sizes: Sizes) -> Callable[[], None]:
     return act
 
 
-def call_alone(connection: Connection, sizes: Sizes) -> Callable[[], None]:
-    """All in one message that is ready to be sent: nobody can be answered sooner."""
-    message = request_of(_updates(sizes))
+def calls_under_way(connection: Connection, portions: Iterable[Sizes]) -> Callable[[], None]:
+    """A message for each portion, all of them made before; the first answer is waited for when all were sent."""
+    messages = [request_of(_updates(sizes)) for sizes in portions]
 
     def act() -> None:
-        connection.call(METHOD, message, Deadline.after(TIMEOUT_SECONDS))
+        deadline = Deadline.after(TIMEOUT_SECONDS)
+        for finish in [connection.begin(METHOD, message, deadline) for message in messages]:
+            finish()
 
     return act
 

@@ -2,7 +2,7 @@
 
     tox -e bench -- yarn [sync] [quiet] [failovers] [--nodes 5000] [--rounds 5] [--turns 20]
 
-sync       all sizes changed in one call: with HA, and with Kerberos and each message encrypted, against neither
+sync       all sizes changed: with HA, and with Kerberos and each message encrypted, against neither
 quiet      twice as many nodes that nobody changes, read back: CPU and memory of the plugin, CPU of the ResourceManager
 failovers  the active ResourceManager killed and changed over under load: the history, judged by a model
 

@@ -1,4 +1,4 @@
-"""Two hundred simulated NodeManagers at a real ResourceManager: the small form of the benchmark `rm_sync`."""
+"""Hundreds of simulated NodeManagers at a real ResourceManager: the small form of the benchmark `rm_sync`."""
 
 from pathlib import Path
 from random import Random
@@ -9,12 +9,13 @@ from tests.benchmarks.fleet.cluster import CONFIGURED, Fleet
 from tests.e2e.yarn.jars import Jars
 
 from fallow_hookspecs import Node, NodeState
+from fallow_yarn.publishing import PORTION
 
-NODES = 200
+NODES = 2 * PORTION + 50
 
 
 @pytest.mark.timeout(300)
-def test_all_sizes_are_changed_by_one_call_and_read_back_while_their_containers_run_on(
+def test_all_sizes_are_changed_by_several_calls_and_read_back_while_their_containers_run_on(
     hadoop_jars: Jars, tmp_path: Path
 ) -> None:
     with Fleet(hadoop_jars, tmp_path / "cluster", NODES, heartbeat_seconds=2) as fleet:

@@ -5,7 +5,7 @@ NodeManager, which may not have heard of the last one: a size that was answered 
 does not come into force by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
@@ -16,6 +16,7 @@ from fallow_yarn.rm.active import Manager
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import ACTIVE
+from fallow_yarn.rm.portions import update_in_portions
 
 Start = tuple[str, int | None]
 """Which start of which of the ResourceManagers: its id, and when it became active (milliseconds)."""
@@ -30,15 +31,17 @@ class Newest:
         self._start: Start | None = None
         self._open: set[str] = set()  # not seen yet at the ResourceManager that has taken over
 
-    def send(self, manager: Manager, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
-        """Send new sizes. One that was not answered is a node's newest too: it may have arrived."""
+    def send(
+        self, manager: Manager, portions: Iterable[Sequence[NodeUpdate]], deadline: Deadline
+    ) -> Iterator[UpdateAnswer]:
+        """Send new sizes (see `update_in_portions`). One that was not answered is a node's newest too: it may have
+        arrived.
+        """
         with self._lock:
-            self._updates |= {update.node_id: update for update in updates}
-            answers = manager.update(updates, deadline)
-            for answer in answers:
+            for answer in update_in_portions(manager, self._noted(portions), deadline):
                 if not answer.accepted:
                     del self._updates[answer.node_id]
-            return answers
+                yield answer
 
     def met(self, start: Start, nodes: Mapping[str, NodeReading], manager: Manager, deadline: Deadline) -> None:
         """Take note of a reading: if another one has taken over, the sizes that it does not have are sent in one call.
@@ -62,3 +65,8 @@ class Newest:
                 if due:
                     manager.update(due, deadline)
                 self._open -= shown
+
+    def _noted(self, portions: Iterable[Sequence[NodeUpdate]]) -> Iterator[Sequence[NodeUpdate]]:
+        for updates in portions:
+            self._updates |= {update.node_id: update for update in updates}
+            yield updates

@@ -1,7 +1,9 @@
 """Offers as node sizes: what is sent for each, and what became of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
+from typing import Final
 
 from fallow_hookspecs import Capabilities, Offer, OfferAnswer, Refusal
 from fallow_yarn import report
@@ -9,10 +11,13 @@ from fallow_yarn.config import YarnSpec
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.newest import Newest, Start
 from fallow_yarn.rm.active import Manager
-from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, MAX_INT32, NodeUpdate
+from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate
 from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import Node
 from fallow_yarn.rm.size import Size, size_within
+
+PORTION: Final = 200
+"""Of more offers so many go in a call: few enough that the first leaves soon, enough that more calls cost nothing."""
 
 
 class Publisher:
@@ -39,40 +44,36 @@ class Publisher:
     def publish(
         self, offers: Sequence[Offer], capabilities: Capabilities, known: Mapping[str, NodeReading], deadline: Deadline
     ) -> tuple[OfferAnswer, ...]:
-        """Carry out the offers that can be, in their order, in one call. `known`: the nodes of the newest report."""
-        nodes = self._nodes(offers, known, deadline)
+        """Carry out the offers that can be. `known`: the nodes of the newest report."""
+        nodes = _of_report(offers, known)
+        if nodes is None:
+            nodes = {node.node_id: node for node in self._manager.nodes(deadline)}
         due: dict[str, tuple[Offer, NodeUpdate]] = {}
         answers: list[OfferAnswer] = []
-        for offer in offers:
-            update = self._update(offer, capabilities, nodes)
-            if isinstance(update, OfferAnswer):
-                answers.append(update)
-            elif update.node_id in due:
-                answers.append(_refused(offer, Refusal.BAD_VALUE, "there is another offer for this node in the call"))
-            else:
-                due[update.node_id] = offer, update
-        updates = [update for _, update in due.values()]
-        self._nudge(updates, nodes, deadline)
-        for taken in self._newest.send(self._manager, updates, deadline):
+
+        def portions() -> Iterator[list[NodeUpdate]]:
+            for portion in _portions(offers):
+                updates = []
+                for offer in portion:
+                    update = self._update(offer, capabilities, nodes)
+                    if isinstance(update, OfferAnswer):
+                        answers.append(update)
+                    elif update.node_id in due:
+                        why = "there is another offer for this node in the call"
+                        answers.append(_refused(offer, Refusal.BAD_VALUE, why))
+                    else:
+                        due[update.node_id] = offer, update
+                        updates.append(update)
+                self._nudge(updates, nodes, deadline)
+                yield updates
+
+        for taken in self._newest.send(self._manager, portions(), deadline):
             offer, update = due[taken.node_id]
             self._running.pop(update.node_id, None)
             if taken.accepted and offer.take_back:
                 self._running[update.node_id] = update.size
             answers.append(report.answer(offer.node, taken, update.size, offer.total, self._spec.vcore_milli))
         return tuple(answers)
-
-    def _nodes(
-        self, offers: Sequence[Offer], known: Mapping[str, NodeReading], deadline: Deadline
-    ) -> Mapping[str, Node]:
-        """The nodes of the offers. They are asked for where one is new, or where the size of now matters.
-
-        Also where one has further resources: a NodeManager that has started since with more or fewer of them would be
-        set to the old number, for as long as it runs.
-        """
-        listed = [known.get(offer.framework_node) for offer in offers]
-        if all(r is not None and not r.node.custom for r in listed) and not any(offer.take_back for offer in offers):
-            return {reading.node.node_id: reading.node for reading in listed if reading is not None}
-        return {node.node_id: node for node in self._manager.nodes(deadline)}
 
     def _update(self, offer: Offer, capabilities: Capabilities, nodes: Mapping[str, Node]) -> NodeUpdate | OfferAnswer:
         if offer.framework_node not in nodes:
@@ -85,7 +86,7 @@ class Publisher:
             memory_bytes=offer.total.memory_bytes,
             vcore_milli=self._spec.vcore_milli,
         )
-        notice_ms = min(offer.take_back.values(), default=MAX_INT32) * 1000
+        notice_ms = min(offer.take_back.values()) * 1000 if offer.take_back else FAR_TIMEOUT_MS
         try:
             return NodeUpdate(
                 node_id=offer.framework_node,
@@ -109,6 +110,33 @@ class Publisher:
         ]
         if nudges:
             self._manager.update(nudges, deadline)
+
+
+def _portions(offers: Sequence[Offer]) -> Iterator[Sequence[Offer]]:
+    """The offers of each call. Where one takes back all go in one, since what nudges it must be over before.
+
+    They are in the order of their ids: a scheduler looks for a node from the one on that was changed longest ago, and
+    finds soon what comes in the order of the last time.
+    """
+    count = len(offers) if any(offer.take_back for offer in offers) else PORTION
+    in_order = sorted(offers, key=attrgetter("framework_node"))
+    for start in range(0, len(in_order), count):
+        yield in_order[start : start + count]
+
+
+def _of_report(offers: Sequence[Offer], known: Mapping[str, NodeReading]) -> Mapping[str, Node] | None:
+    """The nodes of the offers as the newest report has them; `None` where they have to be asked for.
+
+    That is where one is new, or where the size of now matters. Also where one has further resources: a NodeManager that
+    has started since with more or fewer of them would be set to the old number, for as long as it runs.
+    """
+    nodes = {}
+    for offer in offers:
+        reading = known.get(offer.framework_node)
+        if reading is None or reading.node.custom or offer.take_back:
+            return None
+        nodes[offer.framework_node] = reading.node
+    return nodes
 
 
 def _refused(offer: Offer, refusal: Refusal, reason: str) -> OfferAnswer:

@@ -24,7 +24,7 @@ from fallow_yarn.rm.client import Facts, NodeReading
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
 from fallow_yarn.rm.scheduler import Metrics
-from fallow_yarn.rm.size import MIB_BYTES, Size, resources
+from fallow_yarn.rm.size import MIB_BYTES, Size, cpu_milli, memory_bytes, resources
 
 DEFAULT_MINIMUM = Size(memory_mb=1024, vcores=1)
 """Hadoop's own default of the smallest allocation, taken where the ResourceManager does not show its setting."""
@@ -230,8 +230,10 @@ def answer(node: str, update: UpdateAnswer, size: Size, offered: Resources, vcor
     """What became of one offer. A call that may yet be carried out is `FAILED`, not refused."""
     error = update.error
     if error is None:
+        if (offered.cpu_milli, offered.memory_bytes) == (cpu_milli(size, vcore_milli), memory_bytes(size)):
+            return OfferAnswer(node=node, framework_node=update.node_id, accepted=offered)
+        reason = f"rounded down to whole vcores of {vcore_milli} milli-cores and to MiB"
         taken = resources(size, vcore_milli)
-        reason = "" if taken == offered else f"rounded down to whole vcores of {vcore_milli} milli-cores and to MiB"
         return OfferAnswer(node=node, framework_node=update.node_id, accepted=taken, reason=reason)
     known = (refusal for kind, refusal in REFUSALS.items() if isinstance(error, kind) and not error.maybe_sent)
     refusal = next(known, Refusal.FAILED)

@@ -24,6 +24,7 @@ from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import CustomResource
+from fallow_yarn.rm.portions import update_in_portions
 from fallow_yarn.rm.scheduler import read_metrics
 from fallow_yarn.rm.size import Size
 
@@ -127,6 +128,27 @@ def test_new_sizes_come_into_force_and_an_unknown_node_spoils_nothing(
     assert [answer.accepted for answer in answers] == [False, True, False, True]
     assert {type(answer.error) for answer in answers if answer.error} == {UnknownNodeError}
     wait_in_force(rm, wanted)
+
+
+def test_of_several_calls_under_way_each_is_taken_whole_and_one_with_an_unknown_node_spoils_no_other(
+    cluster: Yarn, rm: ResourceManager, custom: Custom
+) -> None:
+    first, second = node_ids(cluster)
+    for sizes in ([Size(2048, 2), Size(3000, 3)], [Size(1024, 1), Size(2000, 2)]):
+        wanted = dict(zip((first, second), sizes, strict=True))
+        portions = [
+            [NodeUpdate(node_id=name, size=wanted.get(name, FULL), custom=custom.get(name, ())) for name in names]
+            for names in ([first], ["nowhere:1", second], ["nowhere:2"])
+        ]
+        answers = list(update_in_portions(rm, portions, soon()))
+        assert {answer.node_id: answer.accepted for answer in answers} == {
+            first: True,
+            second: True,
+            "nowhere:1": False,
+            "nowhere:2": False,
+        }
+        assert {type(answer.error) for answer in answers if answer.error} == {UnknownNodeError}
+        wait_in_force(rm, wanted)
 
 
 @pytest.mark.parametrize("count", [1, 2])

@@ -1,4 +1,4 @@
-"""Hadoop IPC, version 9, as a client: one kept connection, one call at a time, each with a deadline.
+"""Hadoop IPC, version 9, as a client: one kept connection, and calls over it, each with a deadline.
 
 `wire` turns calls into bytes and bytes into answers and does no I/O; `transport` is a socket that keeps a deadline;
 `connection` joins the two, and `remote` says what the server's errors mean. The package knows nothing of node sizes.

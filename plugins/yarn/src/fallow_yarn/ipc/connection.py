@@ -1,7 +1,9 @@
-"""One kept connection to one protocol of one server; calls go one after the other, each with a deadline."""
+"""One kept connection to one protocol of one server: calls with deadlines, of which several may be under way."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Protocol
 
 from fallow_yarn.errors import ConnectionLostError, ProtocolError, YarnError
@@ -36,6 +38,10 @@ front of the first call.
 """
 
 
+Finish = Callable[[], bytes]
+"""Waits for the answer to a call that is under way, and returns the encoded reply message. Raises a YarnError."""
+
+
 def simple(user: str) -> Authenticate:
     """SIMPLE authentication: the client says who it is, and the server believes it. Nothing is exchanged."""
 
@@ -60,49 +66,81 @@ class Connection:
         self._client_id = os.urandom(16)
         self._next_call_id = 0
         self._stream: Stream | None = None
+        self._under_way: dict[int, wire.Answer | None] = {}  # with the answers that came while another was waited for
 
     def call(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
         """Send an encoded request message, return the encoded reply message. Raises a YarnError.
 
         A kept connection may have died unseen. If it ends before the first byte of the answer, the call is made once
-        more on a new one; so the methods called must be safe to repeat.
+        more on a new one; so the methods called must be safe to repeat. Calls that are under way are given up.
         """
-        kept = self._stream is not None and self._stream.is_quiet()
-        if not kept:
+        if self._under_way:
             self.close()
+        kept = self._is_kept()
         try:
-            return self._attempt(method, argument, deadline)
+            return self.begin(method, argument, deadline)()
         except ConnectionLostError as error:
             if not kept:
                 raise
             lost = error
         try:
-            return self._attempt(method, argument, deadline)
+            return self.begin(method, argument, deadline)()
         except YarnError as error:
             error.maybe_sent = error.maybe_sent or lost.maybe_sent
             raise
 
-    def close(self) -> None:
-        """Close the connection; the next call makes a new one. Safe to repeat."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
+    def begin(self, method: str, argument: bytes, deadline: Deadline) -> Finish:
+        """Send an encoded request message; the answer is waited for by what this returns. Raises a YarnError.
 
-    def _attempt(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
-        sent = False
-        try:
+        More calls may be begun before that. They are carried out one after the other only by a server that has one
+        thread for them. None of them is made once more if the connection ends.
+        """
+        if not self._under_way:
+            self._is_kept()
+        answer = None
+        with self._failing(sent=False):
             stream, opening = self._open(deadline)
             call_id = self._next_call_id
             self._next_call_id = (call_id + 1) & wire.MAX_CALL_ID
             call = wire.call_frame(call_id, self._client_id, self._protocol, method, argument)
             try:
                 stream.send(opening + call, deadline)
-                sent = True
             except ConnectionLostError as lost:
                 # A server that refuses a connection says why, and closes while we still write.
                 answer = self._last_word(stream, deadline, lost)
-            else:
-                answer = self._answer_to(call_id, stream, deadline)
+        self._under_way[call_id] = answer
+        return partial(self._finish, call_id, method, deadline)
+
+    def close(self) -> None:
+        """Close the connection; the next call makes a new one. Safe to repeat."""
+        self._under_way.clear()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _is_kept(self) -> bool:
+        """Whether the connection still stands and nothing waits in it; if not, it is closed."""
+        if self._stream is not None and self._stream.is_quiet():
+            return True
+        self.close()
+        return False
+
+    def _finish(self, call_id: int, method: str, deadline: Deadline) -> bytes:
+        if self._stream is None or call_id not in self._under_way:
+            raise ConnectionLostError(f"{self.endpoint}: the connection ended before the answer", maybe_sent=True)
+        with self._failing(sent=True):
+            answer = self._answer_to(call_id, self._stream, deadline)
+        if answer.succeeded:
+            return answer.body
+        if answer.fatal:
+            self.close()
+        raise remote_error(self.endpoint, method, self.user, answer)
+
+    @contextmanager
+    def _failing(self, *, sent: bool) -> Iterator[None]:
+        """Close the connection when something fails; errors tell whether the call has been `sent`."""
+        try:
+            yield
         except ProtocolError as error:
             self.close()
             expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
@@ -112,11 +150,6 @@ class Connection:
             if isinstance(error, YarnError):
                 error.maybe_sent = sent
             raise
-        if answer.succeeded:
-            return answer.body
-        if answer.fatal:
-            self.close()
-        raise remote_error(self.endpoint, method, self.user, answer)
 
     def _open(self, deadline: Deadline) -> tuple[Stream, bytes]:
         """The stream, and what has to be sent in front of the next call."""
@@ -127,12 +160,16 @@ class Connection:
         return self._stream, opening
 
     def _answer_to(self, call_id: int, stream: Stream, deadline: Deadline) -> wire.Answer:
-        while True:
+        while (kept := self._under_way[call_id]) is None:
             answer = _receive(stream, deadline)
-            if answer.call_id == call_id or (answer.fatal and answer.call_id < 0):
+            if answer.fatal and answer.call_id < 0:
                 return answer
-            if not 0 <= answer.call_id < call_id:
+            if answer.call_id in self._under_way:
+                self._under_way[answer.call_id] = answer
+            elif not 0 <= answer.call_id < call_id:
                 raise ProtocolError(f"it answered a call {answer.call_id} that was never made")
+        del self._under_way[call_id]
+        return kept
 
     def _last_word(self, stream: Stream, deadline: Deadline, lost: ConnectionLostError) -> wire.Answer:
         try:

@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import DeadlineError, ProtocolError, StandbyError, UnreachableError, YarnError
+from fallow_yarn.ipc.connection import Finish
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.applications import RunningApplication
@@ -50,6 +51,9 @@ class Manager(Protocol):
 
     def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
         """Send new sizes."""
+
+    def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
+        """Send new sizes without waiting for what becomes of them; `update` is for those that this fails for."""
 
     def check_rights(self, deadline: Deadline) -> None:
         """Show that the user may change sizes."""
@@ -127,6 +131,11 @@ class ActiveManager:
     def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
         """See `ResourceManager.update`."""
         return self._ask(lambda manager, until: manager.update(updates, until), deadline)
+
+    def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
+        """See `ResourceManager.begin`; of the one that is taken for the active one."""
+        share = deadline.left_seconds() * FIRST_SHARE
+        return self._managers[self._lead.index].begin(updates, deadline.within(share))
 
     def check_rights(self, deadline: Deadline) -> None:
         """See `ResourceManager.check_rights`."""

@@ -1,4 +1,4 @@
-"""Changing node sizes, by IPC (updateNodeResource): all nodes in one call.
+"""Changing node sizes, by IPC (updateNodeResource): many nodes in one call.
 
 The ResourceManager takes such a call whole or not at all: one node that it does not know spoils it for the others, and
 its error names only one of them. So an unknown node is taken out, with every other one that its own list lacks, and
