@@ -422,6 +422,9 @@ def test_each_of_several_calls_under_way_gets_its_own_answer_whatever_their_orde
 def test_a_call_may_be_begun_on_a_connection_that_died_while_idle(serve: Serve, connect: Connect) -> None:
     calls = connect(serve(answering(b"one"), answering(b"two")))
     calls.call("m", b"", soon())
+    assert calls._stream is not None
+    while calls._stream.is_quiet():
+        time.sleep(0.001)
     assert calls.begin("m", b"", soon())() == b"two"
 
 
