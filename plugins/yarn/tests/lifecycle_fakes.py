@@ -13,7 +13,7 @@ from fallow_yarn.rm.size import Size
 
 
 class FakeManager(ResourceManager):
-    """Has nodes by host, and reads the files as the real one; `errors` are what its next calls raise."""
+    """Has nodes by host, all at one port, and reads the files as the real one; its next calls raise `errors`."""
 
     def __init__(self, file: ListFile, **states: State) -> None:
         super().__init__(
@@ -27,12 +27,13 @@ class FakeManager(ResourceManager):
         self.errors: list[YarnError | None] = []
         self.refreshed: list[int] = []
         self.reads_file = True
+        self.port = 1
 
     def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
         self._fail()
         return tuple(
             Node(
-                node_id=f"{host}:1",
+                node_id=f"{host}:{self.port}",
                 host=host,
                 http_address="",
                 state=state,

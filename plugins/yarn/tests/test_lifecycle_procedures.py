@@ -161,6 +161,19 @@ def test_a_node_that_is_not_registered_may_come_until_the_grace_is_over(
     assert out.look().done
 
 
+def test_a_host_of_the_exclude_file_that_is_listed_as_a_node_is_not_the_node_manager_that_is_to_end(
+    out: Decommissioning, manager: FakeManager
+) -> None:
+    out.begin()
+    manager.port, manager.hosts["n1"] = -1, State.DECOMMISSIONED  # as the one lists it that has just become active
+    assert not out.look().done
+    assert out.look().nodes == ()
+    manager.port, manager.hosts["n1"] = 1, State.RUNNING
+    assert out.look().told_again
+    manager.hosts["n1"] = State.DECOMMISSIONED
+    assert out.look().done
+
+
 @pytest.mark.parametrize("state", [State.LOST, State.SHUTDOWN, State.DECOMMISSIONED])
 def test_a_node_that_is_gone_is_only_kept_out(
     out: Decommissioning, manager: FakeManager, file: ListFile, state: State

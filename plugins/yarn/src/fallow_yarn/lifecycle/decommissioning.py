@@ -55,6 +55,7 @@ class Decommissioning:
         self._told_seconds = grace_seconds
         self._end = clock() + grace_seconds
         self._ignored = 0
+        self._in_use: set[str] = set()  # the ids that have been
 
     def begin(self) -> None:
         """Tell the ResourceManager. If anything is wrong, nothing has changed.
@@ -65,32 +66,38 @@ class Decommissioning:
         """
         self._lists.check_writable()
         self._manager.check_rights(soon())
-        self._tell(self._manager.nodes(soon()))
+        nodes = self._manager.nodes(soon())
+        self._in_use |= {node.node_id for node in self._active(nodes)}
+        self._tell(nodes)
         self._lists.parked.remove_hosts(self._hosts)
 
     def look(self) -> Progress:
         """See how far it is, and tell the ResourceManager again if it does not know. To be called every second or so.
+
+        It is done when each NodeManager that was in use has ended. One that is not listed may not have found the active
+        ResourceManager yet, until the grace is over. That another entry has its host says nothing: a ResourceManager
+        that becomes active lists each host that it has found in its exclude file as a decommissioned node.
 
         :raises LifecycleError: the ResourceManager reads other files than those that were written.
         """
         left = self._end - self._clock()
         try:
             nodes = self._manager.nodes(soon())
-            own = tuple(node for node in nodes if node.host in self._hosts)
-            in_use = [node for node in own if node.state in ACTIVE and node.state is not State.DECOMMISSIONING]
-            self._ignored = self._ignored + 1 if in_use else 0
+            active = self._active(nodes)
+            self._in_use |= {node.node_id for node in active}
+            unaware = [node for node in active if node.state is not State.DECOMMISSIONING]
+            self._ignored = self._ignored + 1 if unaware else 0
             if self._ignored > MOST_IGNORED:
-                raise self._why_ignored(in_use[0])
-            if in_use:
+                raise self._why_ignored(unaware[0])
+            if unaware:
                 self._tell(nodes)
         except LifecycleError:
             raise
         except YarnError as error:
             return Progress(nodes=(), left_seconds=left, away=str(error))
-        if not own:  # a NodeManager that has not found the active ResourceManager yet, or has ended
-            return Progress(nodes=(), left_seconds=left, done=left <= 0)
-        done = not any(node.state in ACTIVE for node in own)
-        return Progress(nodes=own, left_seconds=left, done=done, told_again=bool(in_use))
+        own = tuple(node for node in nodes if node.node_id in self._in_use)
+        done = not active and (len(own) == len(self._in_use) or left <= 0)
+        return Progress(nodes=own, left_seconds=left, done=done, told_again=bool(unaware))
 
     def settle(self) -> None:
         """Leave the hosts in the files, so that it stays so, and goes on without this; then tell the ResourceManager.
@@ -102,6 +109,9 @@ class Decommissioning:
         nodes = self._manager.nodes(soon())
         self._lists.check_others(nodes, self._hosts, self._told_seconds)
         self._manager.refresh_nodes(self._told_seconds, soon())
+
+    def _active(self, nodes: Collection[Node]) -> list[Node]:
+        return [node for node in nodes if node.host in self._hosts and node.state in ACTIVE]
 
     def _tell(self, nodes: Collection[Node]) -> None:
         seconds = max(0, math.ceil(self._end - self._clock()))
