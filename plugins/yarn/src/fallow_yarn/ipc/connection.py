@@ -76,15 +76,15 @@ class Connection:
         """
         if self._under_way:
             self.close()
-        kept = self._is_kept()
+        kept = self._keep_if_quiet()
         try:
-            return self.begin(method, argument, deadline)()
+            return self._send(method, argument, deadline)()
         except ConnectionLostError as error:
             if not kept:
                 raise
             lost = error
         try:
-            return self.begin(method, argument, deadline)()
+            return self._send(method, argument, deadline)()
         except YarnError as error:
             error.maybe_sent = error.maybe_sent or lost.maybe_sent
             raise
@@ -96,7 +96,24 @@ class Connection:
         thread for them. None of them is made once more if the connection ends.
         """
         if not self._under_way:
-            self._is_kept()
+            self._keep_if_quiet()
+        return self._send(method, argument, deadline)
+
+    def close(self) -> None:
+        """Close the connection; the next call makes a new one. Safe to repeat."""
+        self._under_way.clear()
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def _keep_if_quiet(self) -> bool:
+        """Close the connection unless it still stands and nothing waits in it; whether it is kept."""
+        if self._stream is not None and self._stream.is_quiet():
+            return True
+        self.close()
+        return False
+
+    def _send(self, method: str, argument: bytes, deadline: Deadline) -> Finish:
         answer = None
         with self._failing(sent=False):
             stream, opening = self._open(deadline)
@@ -110,20 +127,6 @@ class Connection:
                 answer = self._last_word(stream, deadline, lost)
         self._under_way[call_id] = answer
         return partial(self._finish, call_id, method, deadline)
-
-    def close(self) -> None:
-        """Close the connection; the next call makes a new one. Safe to repeat."""
-        self._under_way.clear()
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-    def _is_kept(self) -> bool:
-        """Whether the connection still stands and nothing waits in it; if not, it is closed."""
-        if self._stream is not None and self._stream.is_quiet():
-            return True
-        self.close()
-        return False
 
     def _finish(self, call_id: int, method: str, deadline: Deadline) -> bytes:
         if self._stream is None or call_id not in self._under_way:

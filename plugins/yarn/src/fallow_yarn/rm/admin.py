@@ -8,13 +8,15 @@ the rest is sent again.
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from fallow_yarn.errors import UnknownNodeError, YarnError
 from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
 from fallow_yarn.rm.nodes import Call, CustomResource
 from fallow_yarn.rm.size import Size
+
+_T = TypeVar("_T")
 
 ADMIN_PROTOCOL: Final = "org.apache.hadoop.yarn.server.api.ResourceManagerAdministrationProtocolPB"
 METHOD: Final = "updateNodeResource"
@@ -106,9 +108,9 @@ def update_node_resources(
     return tuple(UpdateAnswer(node_id=update.node_id, error=errors[update.node_id]) for update in updates)
 
 
-def send(call: Call, updates: Sequence[NodeUpdate], deadline: Deadline) -> None:
+def send(call: Callable[[str, bytes, Deadline], _T], updates: Sequence[NodeUpdate], deadline: Deadline) -> _T:
     """One updateNodeResource. Without any update it changes nothing and shows whether the user may do this."""
-    call(METHOD, request_of(updates), deadline)
+    return call(METHOD, request_of(updates), deadline)
 
 
 def request_of(updates: Sequence[NodeUpdate]) -> bytes:

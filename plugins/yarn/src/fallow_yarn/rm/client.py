@@ -8,15 +8,7 @@ from fallow_yarn.access import Access
 from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.connection import Finish
 from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rm.admin import (
-    ADMIN_PROTOCOL,
-    METHOD,
-    NodeUpdate,
-    UpdateAnswer,
-    request_of,
-    send,
-    update_node_resources,
-)
+from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setting, read_setup
 from fallow_yarn.rm.history import SizeHistory
@@ -154,7 +146,7 @@ class ResourceManager:
     def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
         """Send new sizes in one call that the ResourceManager takes whole or not at all, and do not wait for it."""
         self._history.sent({update.node_id: update.size for update in updates})
-        return self._admin.begin(METHOD, request_of(updates), deadline)
+        return send(self._admin.begin, updates, deadline)
 
     def check_rights(self, deadline: Deadline) -> None:
         """Show, without a change, that the user may change sizes; AccessDeniedError or another YarnError if not."""
