@@ -7,13 +7,13 @@ from tempfile import TemporaryDirectory
 import click
 from prometheus_client.core import Metric
 
+from fallow_core.api import metrics, throttling_metrics
 from fallow_core.cli.main import fallow
 from fallow_core.config.load import load
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
 from fallow_core.plugins import discovery
-from fallow_core.standalone import metrics, squeeze_metrics
-from fallow_core.standalone.agent_process import AgentProcess
-from fallow_core.standalone.process import Standalone
+from fallow_core.runtime.agent import AgentProcess
+from fallow_core.runtime.standalone import Standalone
 from fallow_hookspecs.testing import CLAUSES
 
 
@@ -45,7 +45,7 @@ def metric_families() -> dict[str, Metric]:
         file.write_text("apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\n")
         fallow = Standalone(load(file, discovery.load))
         found = metrics.families(fallow.controller, fallow.agent, fallow.clock(), 0, fallow.refusals)
-        found += squeeze_metrics.families(fallow.node.name, fallow.squeezing)
+        found += throttling_metrics.families(fallow.node.name, fallow.throttling)
         fallow.close()
         agent = AgentProcess(load(file, discovery.load))
         found += metrics.families_of_agent(agent.followed, agent.agent, agent.clock(), 0, agent.refusals)

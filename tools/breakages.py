@@ -92,13 +92,13 @@ BREAKAGES = (
     ),
     Breakage(
         rule="sizes in flight are told apart",
-        path=f"{LEDGER}/publishing.py",
+        path=f"{LEDGER}/due_offers.py",
         old="        taken = {row.in_force, *(sent.size for sent in row.in_flight[:-1])}\n",
         new="        taken = set()\n",
     ),
     Breakage(
         rule="growth is held",
-        path=f"{LEDGER}/publishing.py",
+        path=f"{LEDGER}/due_offers.py",
         old="        return next(target for at, target in self.targets if at >= now - seconds)\n",
         new="        return self.targets[-1][1]\n",
         tests=EQUAL,
@@ -140,7 +140,7 @@ BREAKAGES = (
     ),
     Breakage(
         rule="in columns: what schedulers may promise too much falls at once",
-        path=f"{LEDGER}/fleet/due.py",
+        path=f"{LEDGER}/fleet/due_offers.py",
         old="            why = URGENT if side.falls[s, i] else why\n",
         new="            why = NOT_DUE if side.falls[s, i] else why\n",
         tests=EQUAL,

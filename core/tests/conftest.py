@@ -72,7 +72,7 @@ def tasks() -> "Tasks":
 
 @pytest.fixture
 def started(agent_folder: Path, tasks: "Tasks") -> "Iterator[Started]":
-    """An agent that knows the two tasks, and ends tasks under pressure and for overdraft."""
+    """An agent that knows the two tasks, and terminates tasks under pressure and for overdraft."""
     from core.tests.fake_agent_process import QOS, Started
 
     started = Started(agent_folder, {"etl": tasks}, qos=QOS)

@@ -14,15 +14,15 @@ import pytest
 from core.tests.fake_framework import InlineLane, cluster_config, plugin_of
 from core.tests.qos_values import GIB, MEMORY_CAPACITY, NOW, node_view
 
-from fallow_core.agent.agent import Agent
-from fallow_core.agent.endings_file import EndingsFile
-from fallow_core.model.listed import Listed
-from fallow_core.model.qos_policy import EndingPolicy, MemoryEvictPolicy, QosPolicy, StrategyMode
+from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.model.listed import ListedTasks
+from fallow_core.model.qos_policy import MemoryEvictPolicy, QosPolicy, StrategyMode, TerminationPolicy
 from fallow_core.model.task import TaskKey
 from fallow_core.node.procfs import PROC_ROOT, ProcessStat, read_process
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins import instance as instance_module
 from fallow_core.plugins.instance import PluginInstance
+from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import (
     Application,
     Finding,
@@ -42,8 +42,10 @@ from fallow_hookspecs import (
 CLUSTER = "alpha/a"
 HOST = Node(name="n1")
 POLICY = QosPolicy(
-    memory_evict=MemoryEvictPolicy(mode=StrategyMode.ENFORCE, mark_percent=90, lower_percent=85, cool_down_seconds=4),
-    ending=EndingPolicy(grace_seconds=30, margin_seconds=10, repeat_seconds=5, back_off_seconds=60),
+    memory_evict=MemoryEvictPolicy(
+        mode=StrategyMode.ENFORCE, threshold_percent=90, lower_percent=85, cool_down_seconds=4
+    ),
+    termination=TerminationPolicy(grace_seconds=30, margin_seconds=10, repeat_seconds=5, back_off_seconds=60),
 )
 FIRST_PID = 5_000_000  # above the largest pid_max
 
@@ -88,11 +90,13 @@ def identity(process: "Popen[bytes]") -> Process:
 
 
 class Killer:
-    """An instance that only ends tasks. `result`: what it says of each; `fails` is raised; `seen` is called first."""
+    """An instance that only terminates tasks. `result`: what it says of each; `fails` is raised; `seen` is called
+    first.
+    """
 
     def __init__(self) -> None:
         self.orders: list[KillOrder] = []
-        self.result = KillResult.ENDING
+        self.result = KillResult.TERMINATING
         self.reason = ""
         self.fails: Exception | None = None
         self.seen: Callable[[KillOrder], object] = lambda order: None
@@ -146,7 +150,7 @@ class Host:
 
     def start(self) -> Agent:
         """A new process, with what the one before left on the disk."""
-        self.agent = Agent(HOST, self.policy, EndingsFile(self.state_dir, boot_id=self.boot_id), self.now)
+        self.agent = Agent(HOST, self.policy, TerminationsFile(self.state_dir, boot_id=self.boot_id), self.now)
         return self.agent
 
     def add(self, name: str, gib: float = 1, process: Process | None = None, **more: Any) -> Process:
@@ -172,7 +176,7 @@ class Host:
         self.used = MEMORY_CAPACITY * percent // 100
 
     def hold(self) -> None:
-        """Calls that end tasks do not come back any more."""
+        """Calls that terminate tasks do not come back any more."""
         self.held["alpha/a acts"] = []
 
     def release(self) -> None:
@@ -194,15 +198,17 @@ class Host:
         for _ in range(seconds):
             self.tick(1.0)
 
-    def listed(self) -> Listed:
+    def listed(self) -> ListedTasks:
         reason = "" if self.complete else "the NodeManager does not answer"
-        return Listed(tasks=tuple(self.tasks.values()), measured_at=self.now, complete=self.complete, reason=reason)
+        return ListedTasks(
+            tasks=tuple(self.tasks.values()), measured_at=self.now, complete=self.complete, reason=reason
+        )
 
     def change(self, name: str, **changes: Any) -> None:
         self.tasks[name] = replace(self.tasks[name], **changes)
 
     def phases(self) -> dict[str, str]:
-        return {ending.key.task_id: str(ending.phase) for ending in self.agent.endings.active}
+        return {termination.key.task_id: str(termination.phase) for termination in self.agent.terminations.active}
 
 
 def messages(records: Iterable[Any], name: str) -> list[str]:

@@ -10,20 +10,20 @@ from core.tests.fake_agent import FIRST_PID, Killer, task
 from core.tests.fake_framework import GIB, Framework
 from core.tests.fake_standalone import Build, FakeHost, config
 
-from fallow_core.agent.ledger_row import FILE_NAME, LedgerRow, RowAccount, encoded
+from fallow_core.api import agent_requests
+from fallow_core.api.control_socket import Peer
 from fallow_core.model.qos_policy import MemoryEvictPolicy, OverdraftEvictPolicy, QosPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
-from fallow_core.standalone import agent_requests
-from fallow_core.standalone.agent_process import AgentProcess
-from fallow_core.standalone.control import Peer
+from fallow_core.runtime.agent import AgentProcess
+from fallow_core.state.node_grant import FILE_NAME, AccountGrant, NodeGrant, encoded
 from fallow_hookspecs import KillOrder, KillOutcome, Process, TaskList, hookimpl
 
 ROOT = Peer(uid=0, name="root")
 GUEST = Peer(uid=4_000_000_000, name="guest")
 OVERDRAFT = OverdraftEvictPolicy(mode=StrategyMode.ENFORCE, after_seconds=0.1, cool_down_seconds=0.1)
-MEMORY = MemoryEvictPolicy(mode=StrategyMode.ENFORCE, mark_percent=90, lower_percent=85, cool_down_seconds=0.1)
+MEMORY = MemoryEvictPolicy(mode=StrategyMode.ENFORCE, threshold_percent=90, lower_percent=85, cool_down_seconds=0.1)
 QOS = QosPolicy(overdraft_evict=OVERDRAFT, memory_evict=MEMORY)
 
 PROCESSES = {"t1": Process(FIRST_PID, 1), "t2": Process(FIRST_PID + 1, 1)}
@@ -49,11 +49,11 @@ class Tasks(Framework):
         return [task_id for order in self.killer.orders for task_id in order.task_ids]
 
 
-def row(may_pay: int = GIB, ago: float = 0.0, lasts: float = 15.0, **more: Any) -> LedgerRow:
+def row(may_pay: int = GIB, ago: float = 0.0, lasts: float = 15.0, **more: Any) -> NodeGrant:
     """2 GiB are allocated, and 1 GiB is too much."""
-    account = RowAccount(allocated=2 * GIB, target=GIB, floor=0, may_pay=may_pay, **more)
+    account = AccountGrant(allocated=2 * GIB, target=GIB, floor=0, may_pay=may_pay, **more)
     written = time.time() - ago
-    return LedgerRow(
+    return NodeGrant(
         node="n1", written_at=written, lasts_seconds=lasts, to_take_back=GIB, accounts={"alpha/etl": account}
     )
 
@@ -84,7 +84,7 @@ class Started:
         self.agent = AgentProcess(self.settings, clock)
         self.agent.sampler = self.host
 
-    def put(self, row: LedgerRow) -> None:
+    def put(self, row: NodeGrant) -> None:
         part = self.settings.state_dir / "part"
         part.write_text(encoded(row))
         part.replace(self.settings.state_dir / FILE_NAME)

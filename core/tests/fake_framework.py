@@ -15,8 +15,6 @@ from typing import Any, cast
 
 import pytest
 
-from fallow_core.controller import journal
-from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.controller import Controller
 from fallow_core.controller.taking_back import Seen
 from fallow_core.ledger.rows import Row, RowKey
@@ -27,6 +25,8 @@ from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.plugins import instance as instance_module
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Lane
+from fallow_core.plugins.session import ClusterSession
+from fallow_core.state import publish_journal
 from fallow_hookspecs import (
     Capabilities,
     CapacityReport,
@@ -259,7 +259,7 @@ class World:
             [f"alpha/{name}" for name in self.frameworks],
             NodePolicies(default=WHOLE_NODE),
             self.policy,
-            journal.load(self.state_dir),
+            publish_journal.load(self.state_dir),
             clock=lambda: self.now,
             wall_clock=lambda: self.now + self.wall_offset,
         )
@@ -271,7 +271,7 @@ class World:
         """The instance of a cluster is ready."""
         plugin = plugin_of(lambda _: self.frameworks[name])
         instance = PluginInstance(plugin, cluster_config(name), clock=lambda: self.now)
-        self.controller.add(Cluster(instance, self.accounts[name], self.policy))
+        self.controller.add(ClusterSession(instance, self.accounts[name], self.policy))
 
     def hold(self, lane: str) -> None:
         """Calls of a lane, such as "alpha/a acts", do not end any more."""
@@ -304,7 +304,7 @@ class World:
         """Whether the sizes to leave behind were taken."""
         return self.controller.left
 
-    def cluster(self, name: str) -> Cluster:
+    def cluster(self, name: str) -> ClusterSession:
         return self.controller.clusters[f"alpha/{name}"]
 
     def row(self, name: str, node: str) -> Row:
@@ -318,8 +318,8 @@ class World:
         """The calls with offers that a framework got."""
         return [{o.framework_node: o.total for o in offers} for offers in self.frameworks[name].calls]
 
-    def journal_on_disk(self) -> journal.Content:
-        return journal.load(self.state_dir).content
+    def journal_on_disk(self) -> publish_journal.Content:
+        return publish_journal.load(self.state_dir).content
 
     def restrict(self, **changes: Any) -> None:
         """Another publishing policy from the next start on."""

@@ -10,15 +10,15 @@ from typing import Any
 
 from core.tests.fake_framework import CAPACITY, ENFORCE, WHOLE_NODE, Framework, cluster_config, plugin_of
 
-from fallow_core.config.made_settings import config_of
+from fallow_core.api.control_socket import ControlServer
 from fallow_core.config.models import CoreFile
-from fallow_core.config.settings import Cluster, Config
+from fallow_core.config.settings import ClusterSettings, Config
+from fallow_core.config.settings_from_models import config_of
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.host_sampler import HostSampler
-from fallow_core.standalone.control import ControlServer
-from fallow_core.standalone.process import Standalone
+from fallow_core.runtime.standalone import Standalone
 from fallow_hookspecs import ClusterConfig, Process, ResourceName, Resources
 
 Build = Callable[[ClusterConfig], Any]
@@ -45,8 +45,8 @@ class FakeHost(HostSampler):
         return NodeSample(cpu=None if "cpu" in self.lacks else cpu, memory=None if "memory" in self.lacks else memory)
 
 
-def cluster_file(name: str, build: Build, folder: Path) -> Cluster:
-    return Cluster(
+def cluster_file(name: str, build: Build, folder: Path) -> ClusterSettings:
+    return ClusterSettings(
         file=folder / "clusters.d" / f"{name}.yaml",
         plugin=plugin_of(build),
         config=cluster_config(name),

@@ -5,17 +5,17 @@ from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
+from fallow_core.ledger.due_offers import DueOffer, GrowthDelays, due_rows
 from fallow_core.ledger.entries import NodeInputs, NodeLedger
 from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.block import rules_of
-from fallow_core.ledger.fleet.bringing import bring
-from fallow_core.ledger.fleet.computed import room
 from fallow_core.ledger.fleet.fleet import Fleet
+from fallow_core.ledger.fleet.lanes import room
+from fallow_core.ledger.fleet.loading import bring
 from fallow_core.ledger.fleet.node import compute
 from fallow_core.ledger.node_ledger import node_ledger
-from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, Sent
-from fallow_core.ledger.shapes import TaskShape
+from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.policy import (
     AccountPolicy,
     Limit,
@@ -46,8 +46,8 @@ class Inputs:
     def publishing(self) -> PublishingPolicy:
         one_of = self.random.choice
         return PublishingPolicy(
-            band_percent=one_of([10, 0]),
-            growth_hold_seconds=one_of([10.0, 60.0]),
+            dead_band_percent=one_of([10, 0]),
+            growth_delay_seconds=one_of([10.0, 60.0]),
             drain_step_percent=one_of([5, 0, 20]),
             sharing=one_of([Sharing.EXCLUSIVE, Sharing.EXCLUSIVE, Sharing.SHARED]),
         )
@@ -194,7 +194,7 @@ class Compared:
 
     def __init__(self) -> None:
         self.fleet = Fleet(slots=4, block_nodes=50)
-        self.holds: Holds = {}
+        self.holds: GrowthDelays = {}
         self.inputs: dict[str, NodeInputs] = {}
 
     def write(self, inputs: NodeInputs) -> None:
@@ -205,7 +205,7 @@ class Compared:
         """Compute all nodes at a time both ways; how many rows are due."""
         found = self.fleet.due(policy, policy, now, LASTS)
         rows = {row.key: row for inputs in self.inputs.values() for row in inputs.rows}
-        due: list[Due] = []
+        due: list[DueOffer] = []
         for node, inputs in self.inputs.items():
             current = replace(inputs, now=now, publishing=policy)
             ledger = node_ledger(current)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from core.tests.history_happenings import CAPACITY, UNIT
 
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
@@ -34,7 +34,7 @@ def exposure(world: "World", rows: Mapping[RowKey, Row], name: ResourceName) -> 
     return max(sum(promised(world, rows, name).values()) - there, 0)
 
 
-def check_growth(world: "World", due: Sequence[Due], before: Mapping[RowKey, Row]) -> None:
+def check_growth(world: "World", due: Sequence[DueOffer], before: Mapping[RowKey, Row]) -> None:
     """What grows fits into batch capacity with all that is believed, and no input that made it grow is stale."""
     believed = world.shown().values()
     for d in due:
@@ -78,7 +78,7 @@ def _measured(world: "World", name: ResourceName) -> tuple[int, float]:
     return usage.capacity - usage.used, usage.measured_at
 
 
-def _check_exposure(world: "World", due: Sequence[Due], before: Mapping[RowKey, Row], name: ResourceName) -> None:
+def _check_exposure(world: "World", due: Sequence[DueOffer], before: Mapping[RowKey, Row], name: ResourceName) -> None:
     """What is sent exposes no more than floors, what has changed since it was measured, and what is not yet read back
     of named events.
     """

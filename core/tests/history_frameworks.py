@@ -29,8 +29,8 @@ class Scheduler:
     """The framework's side of a row: what it works with, what it promised, and updates on their way.
 
     `ends_at`: when it ends what is allocated above its size; `armed_by_others`: it was not Fallow that said so.
-    `ended`: how much memory was ended so, whether by others, and how much of the row was left. Until `recovers_at` it
-    says that nothing is allocated.
+    `ended`: how much memory was terminated so, whether by others, and how much of the row was left. Until `recovers_at`
+    it says that nothing is allocated.
     """
 
     size: Resources = CONFIGURED

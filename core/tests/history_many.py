@@ -10,8 +10,8 @@ from core.tests.history_frameworks import NOTHING
 from core.tests.history_happenings import FLOOR, Layout, Step
 from core.tests.history_world import TICK_SECONDS, World
 
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.fleet.fleet import Fleet
-from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy
 
@@ -111,13 +111,13 @@ class Histories(Mapping[RowKey, Row]):
                 self._fleet.write(world.inputs())
         clusters = {cluster for node in self._next_step for cluster in self.worlds[node].clusters}
         lasts: dict[str, int | None] = dict.fromkeys(clusters, LASTS_SECONDS)
-        due: defaultdict[str, list[Due]] = defaultdict(list)
+        due: defaultdict[str, list[DueOffer]] = defaultdict(list)
         found = self._fleet.due(self._policy, self._policy, now, lasts)
         for d in self._fleet.worded(found, self, self._policy, now, lasts):
             due[d.key.node].append(d)
         return {node for node, own in due.items() if self._publish(node, own)}
 
-    def _publish(self, node: str, due: list[Due]) -> bool:
+    def _publish(self, node: str, due: list[DueOffer]) -> bool:
         self._looks_at = node
         return self.worlds[node].publish(due)
 

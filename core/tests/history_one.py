@@ -7,12 +7,12 @@ from core.tests.history_frameworks import FAR
 from core.tests.history_happenings import Layout, Step
 from core.tests.history_world import TICK_SECONDS, World
 
+from fallow_core.ledger.due_offers import DueOffer, GrowthDelays, due_rows
 from fallow_core.ledger.entries import NodeLedger
 from fallow_core.ledger.node_ledger import node_ledger
-from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.take_back import Situation, TakeBacks, step
-from fallow_core.ledger.take_back_due import with_take_backs
+from fallow_core.ledger.take_back_offers import with_take_backs
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
 
@@ -28,7 +28,7 @@ class History:
 
     def __init__(self, layout: Layout, policy: PublishingPolicy, taking_back: TakeBackPolicy | None = None) -> None:
         self.world = World(layout, policy)
-        self._holds: Holds = {}
+        self._growth_delays: GrowthDelays = {}
         self._taking_back, self._takes, self._starts = taking_back, TakeBacks(), 1
         self._fitted: set[RowKey] = set()
         self._most_allocated = dict.fromkeys(self.world.clusters, 0)
@@ -46,7 +46,7 @@ class History:
             if self.world.now % TICK_SECONDS == 0:
                 self._tick()
             if self._taking_back is not None:
-                self._check_endings(self._taking_back)
+                self._check_terminations(self._taking_back)
 
     def counted(self, what: str) -> Counts:
         """What was counted in this history."""
@@ -55,13 +55,13 @@ class History:
     def _tick(self) -> None:
         world = self.world
         if world.killed:
-            self._holds, self._takes, self._fitted, world.killed = {}, TakeBacks(), set(), False
+            self._growth_delays, self._takes, self._fitted, world.killed = {}, TakeBacks(), set(), False
             self._starts += 1
         world.expire()
         inputs = world.inputs()
         ledger = node_ledger(inputs)
         lasts = dict.fromkeys(world.clusters, world.offers_last)
-        due = due_rows(ledger, inputs.rows, self._holds, world.policy, world.now, lasts)
+        due = due_rows(ledger, inputs.rows, self._growth_delays, world.policy, world.now, lasts)
         if self._taking_back is not None:
             due = self._with_take_backs(due, ledger, world.shown(), self._taking_back)
         world.publish(due)
@@ -69,8 +69,8 @@ class History:
     # Taking back
 
     def _with_take_backs(
-        self, due: list[Due], ledger: NodeLedger, rows: Mapping[RowKey, Row], policy: TakeBackPolicy
-    ) -> list[Due]:
+        self, due: list[DueOffer], ledger: NodeLedger, rows: Mapping[RowKey, Row], policy: TakeBackPolicy
+    ) -> list[DueOffer]:
         world, limit = self.world, self.world.policy.degrade_after_seconds
         usage = world.sample.memory
         fresh = usage is not None and world.now - usage.measured_at < limit
@@ -95,7 +95,7 @@ class History:
                 self._fitted.add(entry.key)
         return with_take_backs(due, rows.values(), {"memory": decisions}, world.now)
 
-    def _check_endings(self, policy: TakeBackPolicy) -> None:
+    def _check_terminations(self, policy: TakeBackPolicy) -> None:
         """What Fallow had ended stays within the blast radius, which each of its lives has anew, and spares masters."""
         for cluster in self.world.clusters:
             ended = [e for k, s in self.world.schedulers.items() if k.cluster == cluster for e in s.ended]

@@ -10,9 +10,9 @@ from core.tests.history_frameworks import FAR, NOTHING, Call, Network, Update, f
 from core.tests.history_happenings import CAPACITY, UNIT, Happenings, Step
 
 from fallow_core.ledger import rows as ledger_rows
-from fallow_core.ledger.bad_values import accepted, wrong_row
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.entries import NodeInputs
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.implausible import accepted, wrong_row
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, ResourcePolicy
 from fallow_core.model.sample import NodeSample, Usage
@@ -208,7 +208,7 @@ class World(Happenings):
             changed |= row is not before
         return changed
 
-    def publish(self, due: Iterable[Due]) -> bool:
+    def publish(self, due: Iterable[DueOffer]) -> bool:
         """Send what is due, as far as calls may be made now; whether anything was sent."""
         sent = False
         for cluster, network in self.networks.items():
@@ -220,7 +220,7 @@ class World(Happenings):
                 sent = True
         return sent
 
-    def _send(self, due: list[Due], network: Network) -> None:
+    def _send(self, due: list[DueOffer], network: Network) -> None:
         before = self.shown()
         for d in due:
             self.journal[d.key] = (*(s.size for s in self.rows[d.key].in_flight), d.size)

@@ -119,7 +119,7 @@ def task(task_id: str, **changes: Any) -> Answer:
         "queue": "root.etl",
         "role": "worker",
         "state": "running",
-        "ending": None,
+        "termination": None,
         "requested": size(2, 4),
         "used": size(0.5, 3),
         "age_seconds": 90.0,
@@ -144,7 +144,7 @@ def decision(*ids: str, ago: float = 5.0, **changes: Any) -> Answer:
     }
 
 
-def due(on: str, why: str = "cpu: more than the band below") -> Answer:
+def due(on: str, why: str = "cpu: more than the dead band below") -> Answer:
     key = {"node": on, "cluster": "yarn/etl", "framework_node": f"{on}:45454"}
     return {"key": key, "size": size(1.5, 20), "urgent": True, "why": why, "take_back": {}}
 
@@ -161,7 +161,7 @@ def answers(
     tasks: tuple[Answer, ...] = (),
     **more: Any,
 ) -> Answers:
-    listed = {"node": "n1", "tasks": list(tasks), "incomplete": {}, "endings_error": "", "endings_lost": ""}
+    listed = {"node": "n1", "tasks": list(tasks), "incomplete": {}, "terminations_error": "", "terminations_lost": ""}
     if found is None:
         found = status(node("n1"), clusters=(cluster("yarn/etl", row("n1")),))
         explanations = explanations or (explanation("n1", "yarn/etl"),)

@@ -7,7 +7,7 @@ from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import NodePolicy, ResourcePolicy
 from fallow_core.model.sample import NodeSample, Usage
-from fallow_core.model.task import SeenTask, TaskKey, TaskUsage
+from fallow_core.model.task import ObservedTask, TaskKey, TaskUsage
 from fallow_core.qos.need import Need, NodeView
 from fallow_hookspecs import Application, Gang, NodeState, Resources, Task, TaskRole, TaskState
 
@@ -31,17 +31,17 @@ def seen(
     measured_at: float = NOW,
     age: float | None = 100.0,
     master: bool = False,
-    ending: bool = False,
+    termination: bool = False,
     gang: Gang | None = None,
     application: Application | None = None,
     **more: Any,
-) -> SeenTask:
+) -> ObservedTask:
     """A task; `use` is what it was measured to use then, not known by default."""
     task = Task(
         id=name,
         application_id=app,
         framework_node="nm",
-        state=TaskState.ENDING if ending else TaskState.RUNNING,
+        state=TaskState.TERMINATING if termination else TaskState.RUNNING,
         requested=Resources(cpu, memory),
         role=TaskRole.MASTER if master else TaskRole.WORKER,
         age_seconds=age,
@@ -53,7 +53,7 @@ def seen(
         if use is None
         else TaskUsage(measured_at=measured_at, cpu_milli=use.cpu_milli, memory_bytes=use.memory_bytes)
     )
-    return SeenTask(cluster=cluster, node=NODE, task=task, measured_at=NOW, application=application, usage=usage)
+    return ObservedTask(cluster=cluster, node=NODE, task=task, measured_at=NOW, application=application, usage=usage)
 
 
 def key(name: str, cluster: str = ETL) -> TaskKey:
@@ -61,7 +61,7 @@ def key(name: str, cluster: str = ETL) -> TaskKey:
 
 
 def node_view(
-    *tasks: SeenTask,
+    *tasks: ObservedTask,
     now: float = NOW,
     sample_age: float = 0.0,
     cpu_allowed: int = CPU_CAPACITY,
@@ -69,7 +69,7 @@ def node_view(
     memory_used: int = 0,
     memory_batch: int = MEMORY_CAPACITY,
     rows: Mapping[str, tuple[int, int]] | None = None,
-    ending: frozenset[TaskKey] = frozenset(),
+    termination: frozenset[TaskKey] = frozenset(),
     complete: bool = True,
     measured: bool = True,
     may_pay: Mapping[str, int] | None = None,
@@ -115,7 +115,7 @@ def node_view(
         ledger=node_ledger(inputs),
         tasks=tasks,
         tasks_complete=complete,
-        ending=ending,
+        termination=termination,
         may_pay=may_pay or {},
     )
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from fallow_core.config.load import load
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
-from fallow_core.standalone.process import Standalone
+from fallow_core.runtime.standalone import Standalone
 from fallow_hookspecs import ClusterConfig, Plugin, Process
 
 CORE = """\
@@ -25,7 +25,7 @@ metrics: off
 node: {name: n1}
 sampleInterval: 100ms
 capacity: {cpu: {watermark: 100%}, memory: {watermark: 100%}}
-publishing: {mode: enforce, growthHold: 0s, interval: 1s, reportInterval: 1s}
+publishing: {mode: enforce, growthDelay: 0s, interval: 1s, reportInterval: 1s}
 """
 CLUSTER = """\
 apiVersion: fallow/v1

@@ -15,11 +15,11 @@ from core.tests.fake_agent import POLICY, Host, child, identity
 from core.tests.fake_agent_process import QOS, Started, Tasks, row
 from core.tests.fake_framework import GIB, size
 
-from fallow_core import durable
 from fallow_core.errors import StateError
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_tree import line_of
 from fallow_core.node.procfs import PROC_ROOT, read_processes
+from fallow_core.state import durable
 from fallow_hookspecs import Daemon, Node, TaskList, hookimpl
 
 
@@ -46,7 +46,7 @@ def test_on_a_full_disk_tasks_end_and_it_is_shown(
     monkeypatch.setattr(durable, "write", full)
     started.host.used = size(1, 9.5)
     started.until(lambda: tasks.ended)
-    assert "No space left" in started.ask(request="tasks")["endings_error"]
+    assert "No space left" in started.ask(request="tasks")["terminations_error"]
     with pytest.raises(StateError, match="No space left"):
         started.ask(request="switch", state="stop", scope="all")
     assert started.agent.followed.stopped == frozenset()  # nothing is half done
@@ -217,15 +217,15 @@ def test_the_row_that_fallow_run_writes_is_one_that_an_agent_takes(agent_folder:
     from core.tests.fake_framework import Framework
     from core.tests.fake_standalone import FakeHost, config, until
 
-    from fallow_core.agent.ledger_row import RowFile
-    from fallow_core.standalone.process import Standalone
+    from fallow_core.runtime.standalone import Standalone
+    from fallow_core.state.node_grant import GrantFile
 
     framework = Framework(time.monotonic, a1=size(8))
     framework.nodes["a1"].allocated = size(2, 2)
     path = agent_folder / "row"
     fallow = Standalone(config(agent_folder, {"etl": framework}), row_file=path)
     fallow.sampler = FakeHost()
-    file = RowFile(path, "n1")
+    file = GrantFile(path, "n1")
     until(fallow, lambda: (found := file.row(time.monotonic(), time.time())) is not None and found.accounts)
     found = file.row(time.monotonic(), time.time())
     assert found is not None

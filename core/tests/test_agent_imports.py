@@ -19,20 +19,20 @@ HEAVY = (
     "fallow_core.cli.inspect",
     "fallow_core.controller.controller",
     "fallow_core.ledger.fleet",
-    "fallow_core.ledger.publishing",
-    "fallow_core.standalone.doctor",
-    "fallow_core.standalone.process",
+    "fallow_core.ledger.due_offers",
+    "fallow_core.diagnostics.doctor",
+    "fallow_core.runtime.standalone",
     "fallow_yarn",
 )
 RUNS = """
 import sys
 from pathlib import Path
 from fallow_core.cli import agent, main
-from fallow_core.standalone import aside
-from fallow_core.standalone.agent_process import AgentProcess
+from fallow_core.runtime import config_subprocess
+from fallow_core.runtime.agent import AgentProcess
 
 Path("fallow.yaml").write_text("apiVersion: fallow/v1\\nkind: Fallow\\nstateDir: state\\nmetrics: off\\n")
-process = AgentProcess(aside.Reading(Path("fallow.yaml")).result(), read_again=aside.read_again)
+process = AgentProcess(config_subprocess.Reading(Path("fallow.yaml")).result(), read_again=config_subprocess.read_again)
 process.step()
 process.close()
 print(*sys.modules)
@@ -44,5 +44,5 @@ def test_an_agent_that_runs_has_imported_nothing_that_only_others_need(tmp_path:
         [sys.executable, "-c", RUNS], capture_output=True, text=True, check=True, timeout=50, cwd=tmp_path
     )
     loaded = set(done.stdout.split())
-    assert "fallow_core.agent.agent" in loaded
+    assert "fallow_core.agent.eviction.evictor" in loaded
     assert sorted(loaded & set(HEAVY)) == []

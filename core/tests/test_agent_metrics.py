@@ -24,7 +24,7 @@ def test_an_agent_shows_its_node_its_tasks_and_its_plugins(started: Started) -> 
     assert found["fallow_node_tasks n1 alpha/etl running"] == 2
     assert found["fallow_cluster_up alpha/etl"] == 1
     assert found["fallow_cluster_switch alpha/etl lend"] == 1
-    assert found["fallow_squeeze_available n1"] in (0, 1)  # as this host has control groups
+    assert found["fallow_throttle_available n1"] in (0, 1)  # as this host has control groups
     assert not any(name.startswith("fallow_row_") for name in found)  # what is sent is a controller's
 
 

@@ -7,12 +7,12 @@ import pytest
 from core.tests.fake_agent_process import MEMORY, Started, Tasks, row
 from core.tests.fake_framework import CAPACITY, GIB, FakeNode, Framework, size
 
-from fallow_core.agent.ledger_row import FILE_NAME, LedgerRow
+from fallow_core.api.control_socket import Peer
 from fallow_core.errors import ControlError, StateError
 from fallow_core.model.qos_policy import QosPolicy
-from fallow_core.standalone.agent_process import AgentProcess
-from fallow_core.standalone.control import Peer
-from fallow_core.standalone.process import Standalone
+from fallow_core.runtime.agent import AgentProcess
+from fallow_core.runtime.standalone import Standalone
+from fallow_core.state.node_grant import FILE_NAME, NodeGrant
 from fallow_hookspecs import CapacityReport, Finding, Node, Offer, Role, TaskList, hookimpl
 
 ROOT = Peer(uid=0, name="root")
@@ -37,7 +37,7 @@ def test_a_row_that_says_so_ends_what_is_over(started: Started, tasks: Tasks) ->
     "stale", [row(ago=20.0), row(ago=-3600.0), row(may_pay=0), replace(row(), node="n2"), replace(row(), accounts={})]
 )
 def test_a_row_that_is_old_early_of_another_or_grants_nothing_ends_nobody(
-    started: Started, tasks: Tasks, stale: LedgerRow
+    started: Started, tasks: Tasks, stale: NodeGrant
 ) -> None:
     started.put(stale)
     started.steps(20)
@@ -136,7 +136,7 @@ def test_status_and_explain_have_what_the_commands_show(started: Started) -> Non
     started.steps(2)
     status = "\n".join(render.status(started.ask(GUEST, request="status")))
     assert "cluster alpha/etl" in status
-    assert "no task is ended for overdraft" in status
+    assert "no task is terminated for overdraft" in status
     explained = "\n".join(render.explanation(started.ask(GUEST, request="explain")))
     assert "in use 4.00" in explained
     assert "nothing is due: no row of a controller's ledger counts" in explained
@@ -155,7 +155,7 @@ def test_explain_says_what_a_controller_wants_back_and_of_whom(started: Started,
     started.ask(request="switch", state="stop", scope="alpha/etl", why="maintenance")
     lines = render.explanation(started.ask(GUEST, request="explain"))
     assert any(line.startswith(first) for line in lines)
-    text = "alpha/etl: 2.00 GiB allocated, target 1.00 GiB, tasks may be ended for 0.00 GiB; nothing of it is to run"
+    text = "alpha/etl: 2.00 GiB allocated, target 1.00 GiB, may still lose 0.00 GiB; nothing of it is to run"
     assert text in " ".join(lines)
     assert "maintenance" in " ".join(lines)
 

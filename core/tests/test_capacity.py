@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
-from fallow_core.ledger.online import counted
+from fallow_core.ledger.online_use import counted
 from fallow_core.model.policy import OnlineRule, ResourcePolicy
 from fallow_core.model.sample import Usage, Zone
 from fallow_core.model.workload import Workload

@@ -4,7 +4,7 @@ from typing import Any
 
 from fallow_core.cli.capacity_lines import capacity_lines
 from fallow_core.ledger.capacity import batch_capacity
-from fallow_core.ledger.online import counted
+from fallow_core.ledger.online_use import counted
 from fallow_core.model.policy import OnlineRule, ResourcePolicy
 from fallow_core.model.sample import Usage, Zone
 from fallow_core.model.workload import Workload

@@ -6,9 +6,9 @@ from core.tests.fake_cgroups import HYBRID, V1, V2, FakeCgroups
 
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups import cpu
+from fallow_core.node.cgroups.control_file import Knob, file_of
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
-from fallow_core.node.cgroups.knob import Knob, file_of
 
 
 @pytest.mark.parametrize(

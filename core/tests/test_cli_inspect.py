@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from fallow_core.api.control_socket import ControlServer, Peer
 from fallow_core.cli import inspect
 from fallow_core.cli import main as cli
-from fallow_core.standalone.control import ControlServer, Peer
 
 CORE = "apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\ncontrolSocket: control\nmetrics: off\n"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from fallow_core.api.control_socket import ControlServer, Peer
 from fallow_core.cli import main as cli
 from fallow_core.cli.table import WIDTH
 from fallow_core.cli.tasks import SHORT_ID, lines
-from fallow_core.standalone.control import ControlServer, Peer
 
 GIB = 1 << 30
 
@@ -24,7 +24,7 @@ def task(task_id: str, **changes: Any) -> dict[str, Any]:
         "queue": "root.etl",
         "role": "worker",
         "state": "running",
-        "ending": None,
+        "termination": None,
         "requested": {"cpu_milli": 2000, "memory_bytes": 4 * GIB},
         "used": {"cpu_milli": 500, "memory_bytes": 3 * GIB},
         "age_seconds": 90.0,
@@ -36,7 +36,7 @@ def task(task_id: str, **changes: Any) -> dict[str, Any]:
 
 
 def answer(*tasks: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    found = {"node": "n1", "tasks": list(tasks), "incomplete": {}, "endings_error": "", "endings_lost": ""}
+    found = {"node": "n1", "tasks": list(tasks), "incomplete": {}, "terminations_error": "", "terminations_lost": ""}
     return found | changes
 
 
@@ -67,7 +67,7 @@ def test_a_task_is_a_line_with_use_request_age_and_cost() -> None:
     head, row, note = lines(answer(task("container_1")))
     assert " ".join(head.split()) == "TASK APPLICATION USER QUEUE ROLE STATE CPU USED OF GiB USED OF AGE COST"
     assert " ".join(row.split()) == "container_1 nightly ada root.etl worker running 0.50 2.00 3.00 4.00 90 s 330"
-    assert note == "COST: core-seconds lost by ending it"
+    assert note == "COST: core-seconds lost by terminating it"
 
 
 def test_what_is_not_known_is_a_question_mark_and_an_application_without_a_name_has_its_id() -> None:
@@ -77,8 +77,8 @@ def test_what_is_not_known_is_a_question_mark_and_an_application_without_a_name_
 
 
 def test_a_task_on_its_way_out_says_how_far_it_is() -> None:
-    ending = {"phase": "forced", "why": "memory_evict: full", "note": ""}
-    assert "  running, forced  " in lines(answer(task("container_1", ending=ending)))[1]
+    termination = {"phase": "forced", "why": "memory_evict: full", "note": ""}
+    assert "  running, forced  " in lines(answer(task("container_1", termination=termination)))[1]
 
 
 def test_of_a_long_id_the_end_is_shown() -> None:
@@ -95,8 +95,8 @@ def test_what_spoils_the_picture_comes_first_and_fits_the_screen() -> None:
     found = lines(
         answer(
             incomplete={"yarn/etl": "the NodeManager does not answer " * 10},
-            endings_error="cannot write x",
-            endings_lost="y is unreadable",
+            terminations_error="cannot write x",
+            terminations_lost="y is unreadable",
         )
     )
     assert found[0].startswith("! yarn/etl: not all tasks are known: the NodeManager does not answer")

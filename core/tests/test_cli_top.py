@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from core.tests.live_values import cluster, decision, explanation, node, row, status, task
 
+from fallow_core.api.control_socket import ControlServer, Peer
 from fallow_core.cli import main as cli
 from fallow_core.cli.live.live import Live
 from fallow_core.cli.live.screen import Extra
 from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError
-from fallow_core.standalone.control import ControlServer, Peer
 
 
 class Served:
@@ -53,7 +53,7 @@ class Served:
             case "status":
                 return self.status
             case "tasks":
-                return {"tasks": self.tasks, "incomplete": {}, "endings_error": "", "endings_lost": ""}
+                return {"tasks": self.tasks, "incomplete": {}, "terminations_error": "", "terminations_lost": ""}
             case _:
                 return explanation(question["node"], "yarn/etl", decisions=[decision("container_9")])
 

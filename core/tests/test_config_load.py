@@ -30,7 +30,6 @@ from fallow_core.model.qos_policy import (
     CgroupReconcilePolicy,
     CpuEvictPolicy,
     CpuSuppressPolicy,
-    EndingPolicy,
     IdentityPolicy,
     MemoryEvictPolicy,
     MemoryReclaimPolicy,
@@ -39,6 +38,7 @@ from fallow_core.model.qos_policy import (
     Placing,
     QosPolicy,
     StrategyMode,
+    TerminationPolicy,
 )
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import Plugin, Role
@@ -132,8 +132,8 @@ EVERY_CORE_KEY: dict[str, Any] = {
     "publishing": {
         "mode": "enforce",
         "sharing": "shared",
-        "band": 5,
-        "growthHold": "2s",
+        "deadBand": 5,
+        "growthDelay": "2s",
         "interval": "3s",
         "reportInterval": "4s",
         "degradeAfter": "30s",
@@ -145,17 +145,17 @@ EVERY_CORE_KEY: dict[str, Any] = {
         "cpuSuppress": {"mode": "enforce", "minimum": "3%", "step": 20, "cpuset": "packed"},
         "cgroupReconcile": {"mode": "off", "memoryLimit": "120%"},
         "identity": {"mode": "enforce"},
-        "onlinePressure": {"mode": "enforce", "groups": ["/web.slice/", "db"], "mark": "20%", "lowerMark": 7},
+        "onlinePressure": {"mode": "enforce", "groups": ["/web.slice/", "db"], "threshold": "20%", "lowerThreshold": 7},
         "memoryReclaim": {
             "mode": "enforce",
-            "mark": 92,
+            "threshold": 92,
             "step": "2%",
             "coolDown": "3s",
             "window": "9s",
-            "criticalMark": "98%",
+            "criticalThreshold": "98%",
         },
         "onExit": "release",
-        "memoryEvict": {"mode": "enforce", "mark": 95, "lowerMark": 91, "coolDown": "5s"},
+        "memoryEvict": {"mode": "enforce", "threshold": 95, "lowerThreshold": 91, "coolDown": "5s"},
         "cpuEvict": {
             "mode": "off",
             "satisfaction": 50,
@@ -167,7 +167,7 @@ EVERY_CORE_KEY: dict[str, Any] = {
             "slowIsFine": True,
         },
         "overdraftEvict": {"mode": "enforce", "after": "3m", "coolDown": "7s"},
-        "ending": {"grace": "8s", "margin": "9s", "backOff": "11s", "budget": 4, "budgetWindow": "2h"},
+        "termination": {"grace": "8s", "margin": "9s", "backOff": "11s", "budget": 4, "budgetWindow": "2h"},
     },
     "hostRoot": "/host",
     "sampleInterval": "500ms",
@@ -228,8 +228,8 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         publishing=PublishingPolicy(
             mode=PublishingMode.ENFORCE,
             sharing=Sharing.SHARED,
-            band_percent=5,
-            growth_hold_seconds=2.0,
+            dead_band_percent=5,
+            growth_delay_seconds=2.0,
             publish_interval_seconds=3.0,
             report_interval_seconds=4.0,
             degrade_after_seconds=30.0,
@@ -251,18 +251,18 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
             cgroup_reconcile=CgroupReconcilePolicy(mode=StrategyMode.OFF, memory_limit_percent=120),
             identity=IdentityPolicy(mode=StrategyMode.ENFORCE),
             online_pressure=OnlinePressurePolicy(
-                mode=StrategyMode.ENFORCE, groups=("web.slice", "db"), mark_percent=20, lower_percent=7
+                mode=StrategyMode.ENFORCE, groups=("web.slice", "db"), threshold_percent=20, lower_percent=7
             ),
             memory_reclaim=MemoryReclaimPolicy(
                 mode=StrategyMode.ENFORCE,
-                mark_percent=92,
+                threshold_percent=92,
                 step_percent=2,
                 cool_down_seconds=3.0,
                 window_seconds=9.0,
                 critical_percent=98,
             ),
             memory_evict=MemoryEvictPolicy(
-                mode=StrategyMode.ENFORCE, mark_percent=95, lower_percent=91, cool_down_seconds=5.0
+                mode=StrategyMode.ENFORCE, threshold_percent=95, lower_percent=91, cool_down_seconds=5.0
             ),
             cpu_evict=CpuEvictPolicy(
                 mode=StrategyMode.OFF,
@@ -275,7 +275,7 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
                 slow_is_fine=True,
             ),
             overdraft_evict=OverdraftEvictPolicy(mode=StrategyMode.ENFORCE, after_seconds=180.0, cool_down_seconds=7.0),
-            ending=EndingPolicy(
+            termination=TerminationPolicy(
                 grace_seconds=8.0, margin_seconds=9.0, back_off_seconds=11.0, budget=4, budget_seconds=7200.0
             ),
         ),
@@ -317,7 +317,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         "weight": 3,
         "limit": {"cpu": "80%", "memory": "100GiB"},
         "takeBack": "never",
-        "keepLargest": "hold",
+        "keepLargest": "keep",
         "nodeSelector": {"pool": "batch"},
         "wrappers": ["audit", "payroll"],
         "spec": {"host": "rm"},
@@ -333,7 +333,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         cpu_limit=Limit(percent=80),
         memory_limit=Limit(amount=100 << 30),
         take_back=TakeBack.NEVER,
-        keep_largest=KeepLargest.HOLD,
+        keep_largest=KeepLargest.KEEP,
     )
     assert cluster.node_selector == {"pool": "batch"}
     assert cluster.plugin.source.distribution == "fallow-fake"

@@ -31,7 +31,7 @@ CORE = [
     ("kind: Fallow", ""),
     ("clusterDir: clusters.d", "clusterDir: unknown key; did you mean 'clustersDir'? allowed here: apiVersion, "),
     ("sampleInterval: 1", "sampleInterval: found 1; expected a duration such as 500ms, 20s, 5m or 1h30m"),
-    ("onExit: flor", "onExit: found 'flor'; expected 'hold', 'floor' or 'original'"),
+    ("onExit: flor", "onExit: found 'flor'; expected 'keep', 'floor' or 'original'"),
     ("controlSocket: ''", "controlSocket: found ''; expected a path"),
     ("metrics: {address: localhost, port: 70000}", "metrics.address: found 'localhost'; expected an IP address"),
     ("capacity:", ""),
@@ -46,7 +46,10 @@ CORE = [
     ("    reserved: 4 gigabytes", "capacity.memory.reserved: found '4 gigabytes'; expected bytes such as 1000000000"),
     ("publishing:", ""),
     ("  mode: be", "publishing.mode: found 'be'; expected 'observe' or 'enforce'"),
-    ("  growth_hold: 60s", "publishing.growth_hold: unknown key; did you mean 'growthHold'? allowed here: band, "),
+    (
+        "  growth_delay: 60s",
+        "publishing.growth_delay: unknown key; did you mean 'growthDelay'? allowed here: deadBand, ",
+    ),
     ("  interval: 0s", "publishing.interval: found '0s'; expected a duration from 1s to 10m"),
     ("log:", "log: found nothing; expected a mapping"),
 ]
@@ -187,8 +190,8 @@ POOLS = "pools:\n  - {name: a, nodeSelector: {x: '1'}, capacity: {}}\n"
         ("pools: [{name: a, nodeSelector: {}, capacity: {}}]", "3: pools[0].nodeSelector: "),
         ("nodes: [{name: n, capacity: {}}, {name: n, capacity: {}}]", "3: nodes[1].name: the node 'n' is there twice"),
         (
-            "qos: {memoryReclaim: {mark: 90}}",
-            "3: qos.memoryReclaim.mark: memoryReclaim.mark is 90 % and memoryEvict.mark 90 %; memoryReclaim.mark must",
+            "qos: {memoryReclaim: {threshold: 90}}",
+            "3: qos.memoryReclaim.threshold: memoryReclaim.threshold is 90 % and memoryEvict.threshold 90 %",
         ),
         (
             "qos: {cgroupReconcile: {memoryLimit: 90%}}",

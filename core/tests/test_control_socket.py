@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from fallow_core.api import control_socket
+from fallow_core.api.control_socket import MAX_REQUEST_BYTES, ControlServer, Peer, ask
 from fallow_core.errors import ControlError, NotRunningError, StateError
-from fallow_core.standalone import control
-from fallow_core.standalone.control import MAX_REQUEST_BYTES, ControlServer, Peer, ask
 
 Serve = Callable[..., ControlServer]
 
@@ -29,7 +29,7 @@ def path() -> Iterator[Path]:
 def serve(path: Path) -> Iterator[Serve]:
     servers: list[ControlServer] = []
 
-    def start(handler: control.Handler | None = None, group: str | None = None) -> ControlServer:
+    def start(handler: control_socket.Handler | None = None, group: str | None = None) -> ControlServer:
         server = ControlServer(path, group, handler or echo)
         servers.append(server)
         return server
@@ -68,7 +68,7 @@ def test_an_answer_comes_to_a_request_with_who_the_kernel_says_asks(serve: Serve
     assert ask(path, {"request": "status", "name": "not me"}) == {
         "got": {"request": "status", "name": "not me"},
         "uid": os.getuid(),
-        "name": control.user_name(os.getuid()),
+        "name": control_socket.user_name(os.getuid()),
     }
 
 
@@ -120,7 +120,7 @@ def test_root_and_the_owner_of_the_process_may_change_something(
 
 
 def test_a_user_without_a_name_is_called_by_number() -> None:
-    assert control.user_name(4_000_000_000) == "uid 4000000000"
+    assert control_socket.user_name(4_000_000_000) == "uid 4000000000"
 
 
 # A socket that is there already
@@ -143,7 +143,7 @@ def test_a_socket_that_is_served_is_left_alone(serve: Serve, path: Path) -> None
 
 
 def test_a_socket_whose_server_is_too_busy_to_answer_is_left_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(control_socket, "PROBE_SECONDS", 0.05)
     path.parent.mkdir()
     with socket.socket(socket.AF_UNIX) as busy, socket.socket(socket.AF_UNIX) as waiting:
         busy.bind(str(path))
@@ -230,7 +230,7 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(serve: Serve, path: P
 
 
 def test_a_client_that_says_nothing_is_given_up(serve: Serve, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control._Connection, "timeout", 0.05)
+    monkeypatch.setattr(control_socket._Connection, "timeout", 0.05)
     serve()
     assert raw(path, b'{"request":', end=False) == b""
 
@@ -315,7 +315,7 @@ def test_an_answer_that_makes_no_sense_is_a_clear_error(path: Path, answer: byte
 
 
 def test_a_fallow_that_does_not_answer_is_a_clear_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(control, "CLIENT_SECONDS", 0.05)
+    monkeypatch.setattr(control_socket, "CLIENT_SECONDS", 0.05)
     path.parent.mkdir()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))

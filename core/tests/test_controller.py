@@ -88,7 +88,7 @@ def test_a_tick_that_is_hardly_early_does_not_make_what_is_urgent_wait_for_the_n
 
 
 def test_what_is_not_urgent_waits_for_the_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_hold_seconds=0, publish_interval_seconds=7)
+    policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=0, publish_interval_seconds=7)
     world = World(tmp_path, monkeypatch, policy=policy, a={"a1": size(5)})
     sent_at = []
     world.frameworks["a"].seen = lambda offers: sent_at.append(world.now)
@@ -506,7 +506,7 @@ def test_the_journal_lost_means_no_growth_before_all_in_flight_has_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ledger.json").write_text("{")
-    policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_hold_seconds=5)
+    policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=5)
     world = World(tmp_path, monkeypatch, policy=policy, a={"a1": size(5)})
     world.run(55)
     assert world.offers("a") == []

@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 from core.tests.qos_values import CPU_CAPACITY, NOW, key, node_view, seen
 
-from fallow_core.model.qos_policy import CpuEvictPolicy, EndingPolicy
+from fallow_core.model.qos_policy import CpuEvictPolicy, TerminationPolicy
 from fallow_core.qos.cpu_evict import CpuEvictState, decide
-from fallow_core.qos.held import Held
+from fallow_core.qos.duration import Held
 from fallow_core.qos.need import Need, NodeView
 from fallow_core.qos.victims import Past, choose
 from fallow_hookspecs import Resources
@@ -119,13 +119,13 @@ def test_slow_may_be_fine() -> None:
     assert asked([short(NOW + n) for n in range(10)], replace(POLICY, slow_is_fine=True)) == [None] * 10
 
 
-def test_ending_tasks_are_counted_neither_in_requests_nor_in_use() -> None:
+def test_termination_tasks_are_counted_neither_in_requests_nor_in_use() -> None:
     ended = frozenset(key(f"t{n}") for n in range(4))
-    half = [node_view(*TASKS, now=NOW + n, cpu_allowed=3000, cpu_batch_used=3900, ending=ended) for n in range(6)]
+    half = [node_view(*TASKS, now=NOW + n, cpu_allowed=3000, cpu_batch_used=3900, termination=ended) for n in range(6)]
     need = asked(half, replace(POLICY, usage_percent=70))[-1]
     assert need is not None
     assert (need.terms["requested"], need.terms["used"]) == (6000, 3900 - 4 * 390)
-    by_state = tuple(seen(f"t{n}", cpu=1000, ending=True) for n in range(4)) + TASKS[4:]
+    by_state = tuple(seen(f"t{n}", cpu=1000, termination=True) for n in range(4)) + TASKS[4:]
     enough = [node_view(*by_state, now=NOW + n, cpu_allowed=4800, cpu_batch_used=4800) for n in range(6)]
     assert asked(enough) == [None] * 6  # 0.8 of what still runs, not 0.48
 
@@ -151,7 +151,7 @@ def test_a_busy_task_ends_and_an_idle_one_that_asked_for_much_does_not() -> None
     views = [node_view(idle, busy, now=NOW + n, cpu_allowed=2000, cpu_batch_used=2000) for n in range(6)]
     need = asked(views)[-1]
     assert need is not None
-    choice = choose(need, views[-1], EndingPolicy(), Past())
+    choice = choose(need, views[-1], TerminationPolicy(), Past())
     assert [victim.task.task.id for victim in choice.victims] == ["busy"]
 
 

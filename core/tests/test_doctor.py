@@ -9,8 +9,8 @@ from core.tests.fake_standalone import config, serving, standalone
 
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config
-from fallow_core.standalone import doctor
-from fallow_core.standalone.doctor import findings
+from fallow_core.diagnostics import doctor
+from fallow_core.diagnostics.doctor import findings
 from fallow_hookspecs import Broken, Finding, Node
 
 NODE = Node(name="n1")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fallow_core import durable
+from fallow_core.state import durable
 
 
 def test_a_file_is_made_and_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from core.tests.fleet_values import CLUSTERS, Compared, Inputs
 
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.terms import Work
-from fallow_core.ledger.shapes import TaskShape
+from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.policy import PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import Pending, Resources
 
 pytestmark = pytest.mark.timeout(300)  # it is compiled by whichever test comes first
-POLICY = PublishingPolicy(growth_hold_seconds=10.0)
+POLICY = PublishingPolicy(growth_delay_seconds=10.0)
 
 
 def a_node(inputs: Inputs, name: str, now: float = 100.0) -> NodeInputs:

@@ -6,9 +6,9 @@ import pytest
 _ONE_NODE = [
     "fallow_core.cli.main",
     "fallow_core.cli.run",
-    "fallow_core.standalone.process",
+    "fallow_core.runtime.standalone",
     "fallow_core.controller.controller",
-    "fallow_core.agent.agent",
+    "fallow_core.agent.eviction.evictor",
 ]
 
 

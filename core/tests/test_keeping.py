@@ -4,19 +4,19 @@ from typing import cast
 
 import pytest
 
-from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.keeping import Keeping
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, KeepLargest
+from fallow_core.plugins.session import ClusterSession
 from fallow_hookspecs import NodeState, Pending, Resources
 
 KEY = RowKey("n1", "yarn/a", "n1")
-FALL = Due(key=KEY, size=Resources(1, 10), urgent=True, why="")
-OTHER = Due(key=RowKey("n1", "yarn/b", "n1"), size=Resources(1, 10), urgent=True, why="")
+FALL = DueOffer(key=KEY, size=Resources(1, 10), urgent=True, why="")
+OTHER = DueOffer(key=RowKey("n1", "yarn/b", "n1"), size=Resources(1, 10), urgent=True, why="")
 
 
-def cluster(keep: KeepLargest, largest: Resources | None) -> Cluster:
+def cluster(keep: KeepLargest, largest: Resources | None) -> ClusterSession:
     row = Row(
         key=KEY,
         state=NodeState.RUNNING,
@@ -28,7 +28,9 @@ def cluster(keep: KeepLargest, largest: Resources | None) -> Cluster:
     )
     pending = None if largest is None else Pending(total=largest, largest=largest)
     policy = AccountPolicy(keep_largest=keep)
-    return cast(Cluster, SimpleNamespace(rows={KEY: row}, policy=policy, pending=pending, largest_elsewhere=None))
+    return cast(
+        ClusterSession, SimpleNamespace(rows={KEY: row}, policy=policy, pending=pending, largest_elsewhere=None)
+    )
 
 
 def test_a_warning_is_said_once_and_again_after_it_had_gone(caplog: pytest.LogCaptureFixture) -> None:
@@ -41,7 +43,7 @@ def test_a_warning_is_said_once_and_again_after_it_had_gone(caplog: pytest.LogCa
 
 
 def test_a_node_is_held_for_its_own_cluster_alone() -> None:
-    none = cast(Cluster, SimpleNamespace(rows={}, policy=AccountPolicy(), pending=None, largest_elsewhere=None))
-    clusters = {"yarn/a": cluster(KeepLargest.HOLD, Resources(4, 40)), "yarn/b": none}
+    none = cast(ClusterSession, SimpleNamespace(rows={}, policy=AccountPolicy(), pending=None, largest_elsewhere=None))
+    clusters = {"yarn/a": cluster(KeepLargest.KEEP, Resources(4, 40)), "yarn/b": none}
     found = Keeping().step([FALL, OTHER], clusters, [])
     assert [(d.key.cluster, d.size) for d in found] == [("yarn/a", Resources(4, 40)), ("yarn/b", Resources(1, 10))]

@@ -26,13 +26,13 @@ UNITS = st.lists(
         Unit(
             name=(f"u{n}",),
             application=ApplicationKey(ETL, f"app{app}"),
-            endings=endings,
+            terminations=terminations,
             masters=masters,
             harm=harm,
             age_ms=age,
             freed=freed,
         )
-        for n, (app, endings, masters, harm, age, freed) in enumerate(many)
+        for n, (app, terminations, masters, harm, age, freed) in enumerate(many)
     ]
 )
 BUDGETS = st.tuples(*[st.integers(0, 3)] * 3).map(
@@ -56,7 +56,7 @@ def test_of_up_to_twelve_the_best_set_is_found(
 
 def unit(name: str, harm: int, freed: int) -> Unit:
     application = ApplicationKey(ETL, "app")
-    return Unit(name=(name,), application=application, endings=1, masters=0, harm=harm, age_ms=0, freed=freed)
+    return Unit(name=(name,), application=application, terminations=1, masters=0, harm=harm, age_ms=0, freed=freed)
 
 
 def test_a_set_that_frees_no_more_than_it_may_is_found_where_there_is_one() -> None:
@@ -81,7 +81,7 @@ def test_of_many_a_set_near_the_best_is_found(count: int, part: int, seed: int) 
         Unit(
             name=(f"u{n:02}",),
             application=application,
-            endings=1,
+            terminations=1,
             masters=0,
             harm=60 + int(random.expovariate(1 / 600)),
             age_ms=0,
@@ -103,7 +103,7 @@ def test_of_many_nobody_is_redundant(seed: int) -> None:
         Unit(
             name=(f"u{n:02}",),
             application=application,
-            endings=1,
+            terminations=1,
             masters=0,
             harm=random.choice([1, 5, 50, 500, 5000]) * random.randint(1, 20),
             age_ms=0,

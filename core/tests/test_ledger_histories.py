@@ -13,14 +13,14 @@ from core.tests.history_one import TAKING_BACK, History
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
-from fallow_core.ledger.level import Bounds, level
+from fallow_core.ledger.max_min import Bounds, level
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.model.policy import PublishingPolicy
 from fallow_hookspecs import RESOURCE_NAMES
 
-POLICY = PublishingPolicy(growth_hold_seconds=6.0)
+POLICY = PublishingPolicy(growth_delay_seconds=6.0)
 HURRIED = PublishingPolicy(
-    growth_hold_seconds=3.0, in_flight_seconds=30.0, degrade_after_seconds=30.0, withdraw_after_seconds=50.0
+    growth_delay_seconds=3.0, in_flight_seconds=30.0, degrade_after_seconds=30.0, withdraw_after_seconds=50.0
 )
 """Short histories see as much with shorter times."""
 AT_ONCE = 1000
@@ -166,7 +166,7 @@ def test_then_everybody_gets_a_fair_share_and_comes_to_rest(
         for account, fair in zip(of.accounts, level(of.capacity.batch, bounds), strict=True):
             # What an account cannot use for want of the other resource it need not have.
             if world.greedy[account.cluster] and account.cut_by is None:
-                short = POLICY.band_percent * fair // 100 + 2 * UNIT.amount(name)
+                short = POLICY.dead_band_percent * fair // 100 + 2 * UNIT.amount(name)
                 assert account.allocated >= fair - short, f"{account.cluster} starves of {name}: fair is {fair}"
     history.pass_time(200)
     assert published_at == {cluster: network.published_at for cluster, network in world.networks.items()}

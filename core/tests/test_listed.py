@@ -1,6 +1,6 @@
 from core.tests.fake_agent import task
 
-from fallow_core.model.listed import STALE_SECONDS, Listed, listed
+from fallow_core.model.listed import STALE_SECONDS, ListedTasks, listed
 from fallow_hookspecs import Task, TaskList, TaskState
 
 
@@ -9,7 +9,7 @@ def answer(*tasks: Task, age: float = 0.0, complete: bool = True) -> TaskList:
     return TaskList(tasks=tasks, age_seconds=age, complete=complete, incomplete_reason=reason)
 
 
-def names(found: Listed) -> list[str]:
+def names(found: ListedTasks) -> list[str]:
     return sorted(task.id for task in found.tasks)
 
 
@@ -25,9 +25,9 @@ def test_a_complete_list_replaces_the_one_before() -> None:
 
 def test_an_incomplete_list_keeps_the_tasks_of_the_last_complete_one_and_has_the_newest_word_on_each() -> None:
     before = listed(None, answer(task("a"), task("b")), 100.0)
-    partial = listed(before, answer(task("b", state=TaskState.ENDING), task("c"), complete=False), 101.0)
+    partial = listed(before, answer(task("b", state=TaskState.TERMINATING), task("c"), complete=False), 101.0)
     assert names(partial) == ["a", "b", "c"]
-    assert {task.id: task.state for task in partial.tasks}["b"] is TaskState.ENDING
+    assert {task.id: task.state for task in partial.tasks}["b"] is TaskState.TERMINATING
     assert (partial.complete, partial.reason) == (False, "no answer")
     assert names(listed(partial, answer(complete=False), 102.0)) == ["a", "b", "c"]
 

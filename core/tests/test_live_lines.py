@@ -39,7 +39,7 @@ def test_where_nothing_changed_a_tick_is_one_line_a_node() -> None:
 def test_each_change_is_a_line() -> None:
     before = at(task("c1"), task("c2"), config_problems=["bad"])
     after = at(
-        task("c2", ending={"phase": "graceful", "why": "x", "note": ""}),
+        task("c2", termination={"phase": "graceful", "why": "x", "note": ""}),
         task("c3"),
         decisions=(decision("c2"),),
         mode="observe",

@@ -162,7 +162,7 @@ def test_a_take_back_and_a_size_that_is_due_are_among_the_decisions() -> None:
     explained = explanation("n1", take_backs=[over("n1")], due=[due("n1")])
     lines = drawn(moment(status(node("n1")), explained), 160, 24)
     assert "      now  yarn/etl n1:45454: 0.50 cores above the offer: it is adopted" in lines
-    assert any("is to be told 1.50 cores, 20.00 GiB: cpu: more than the band below" in line for line in lines)
+    assert any("is to be told 1.50 cores, 20.00 GiB: cpu: more than the dead band below" in line for line in lines)
 
 
 # The parts

@@ -11,6 +11,8 @@ from core.tests.fake_framework import ENFORCE, Framework, World, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 from core.tests.live_values import GIB, cluster, decision, explanation, moment, node, over, row, status, task
 
+from fallow_core.api import view
+from fallow_core.api.control_socket import ControlServer
 from fallow_core.cli.live.record import GONE, record
 from fallow_core.cli.live.snapshot import Account, Snapshot, snapshot
 from fallow_core.cli.live.state import Kind, Ref
@@ -18,8 +20,6 @@ from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError, NotRunningError
 from fallow_core.ledger.take_back import Started, TakeBacks
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
-from fallow_core.standalone import view
-from fallow_core.standalone.control import ControlServer
 
 
 @pytest.fixture
@@ -163,8 +163,8 @@ def test_a_failing_call_is_the_state_of_a_cluster_and_a_problem() -> None:
 
 
 def test_a_task_on_its_way_out_has_the_phase_as_its_state_and_its_record_says_why() -> None:
-    ending = {"phase": "forced", "why": "memory_evict: full", "note": "busy"}
-    found = moment(tasks=(task("c1", ending=ending), task("c2", name="", used=None)))
+    termination = {"phase": "forced", "why": "memory_evict: full", "note": "busy"}
+    found = moment(tasks=(task("c1", termination=termination), task("c2", name="", used=None)))
     assert [one.state for one in found.tasks] == ["forced", "running"]
     assert found.tasks[1].application == "application_1"
     assert found.tasks[1].used is None
@@ -189,7 +189,7 @@ def test_every_kind_of_problem_is_told() -> None:
             clusters=(cluster("yarn/etl", row("n1", refusal="not leader")),),
         ),
         incomplete={"yarn/etl": "no answer"},
-        endings_lost="unreadable",
+        terminations_lost="unreadable",
     )
     assert found.problems == (
         "a.yaml:3: bad",

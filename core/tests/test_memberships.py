@@ -1,6 +1,6 @@
 import pytest
 
-from fallow_core.agent.memberships import Memberships, due_at
+from fallow_core.agent.throttling.memberships import Memberships, due_at
 from fallow_core.node.cgroups.files import Files
 from fallow_hookspecs import Process
 

@@ -8,7 +8,7 @@ from fallow_core.model.sample import NodeSample
 from fallow_core.qos.memory_evict import MemoryEvictState, decide
 from fallow_hookspecs import Resources
 
-POLICY = MemoryEvictPolicy(mark_percent=90, lower_percent=85, cool_down_seconds=4)
+POLICY = MemoryEvictPolicy(threshold_percent=90, lower_percent=85, cool_down_seconds=4)
 FRESH = MemoryEvictState()
 
 
@@ -21,7 +21,7 @@ def test_at_the_mark_all_above_the_lower_mark_has_to_be_freed() -> None:
     assert need is not None
     assert need.amount == 5 * GIB
     assert (need.resource, need.counted_by, need.masters, need.enforce) == ("memory", "usage", True, False)
-    assert need.why == "90 % of the node's memory is used, the mark is 90 %"
+    assert need.why == "90 % of memory is used, the threshold is 90 %"
     assert need.terms == {
         "used": 90 * GIB,
         "capacity": MEMORY_CAPACITY,
@@ -36,23 +36,23 @@ def test_between_the_marks_it_neither_begins_nor_goes_on() -> None:
     assert decide(node_view(memory_used=89 * GIB), POLICY, asked) == (asked, None)
 
 
-def test_what_is_ending_counts_as_being_freed_by_its_measured_use() -> None:
+def test_what_is_termination_counts_as_being_freed_by_its_measured_use() -> None:
     tasks = seen("big", use=Resources(0, 3 * GIB)), seen("other", use=Resources(0, GIB))
-    _, need = decide(node_view(*tasks, memory_used=90 * GIB, ending=frozenset({key("big")})), POLICY, FRESH)
+    _, need = decide(node_view(*tasks, memory_used=90 * GIB, termination=frozenset({key("big")})), POLICY, FRESH)
     assert need is not None
     assert need.amount == 2 * GIB
 
 
 def test_enough_being_freed_asks_for_nothing_and_does_not_start_the_cool_down() -> None:
     tasks = (seen("big", use=Resources(0, 6 * GIB)),)
-    view = node_view(*tasks, memory_used=91 * GIB, ending=frozenset({key("big")}))
+    view = node_view(*tasks, memory_used=91 * GIB, termination=frozenset({key("big")}))
     assert decide(view, POLICY, FRESH) == (FRESH, None)
 
 
 @pytest.mark.parametrize("use", [None, Resources(0, 6 * GIB)], ids=["unknown", "old"])
-def test_an_ending_task_whose_use_is_not_known_is_credited_with_nothing(use: Resources | None) -> None:
-    ending = seen("gone?", use=use, measured_at=NOW - 60)
-    _, need = decide(node_view(ending, memory_used=90 * GIB, ending=frozenset({key("gone?")})), POLICY, FRESH)
+def test_an_termination_task_whose_use_is_not_known_is_credited_with_nothing(use: Resources | None) -> None:
+    termination = seen("gone?", use=use, measured_at=NOW - 60)
+    _, need = decide(node_view(termination, memory_used=90 * GIB, termination=frozenset({key("gone?")})), POLICY, FRESH)
     assert need is not None
     assert need.amount == 5 * GIB
 

@@ -8,7 +8,7 @@ from fallow_core.model.qos_policy import MemoryReclaimPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample
 from fallow_core.qos.memory_reclaim import LEAST_BYTES, GroupMemory, MemoryReclaimState, decide
 
-POLICY = MemoryReclaimPolicy(mode=StrategyMode.ENFORCE, mark_percent=85, step_percent=1, cool_down_seconds=1)
+POLICY = MemoryReclaimPolicy(mode=StrategyMode.ENFORCE, threshold_percent=85, step_percent=1, cool_down_seconds=1)
 FRESH = MemoryReclaimState()
 COLD = {"yarn": GroupMemory(droppable=4 * GIB, swappable=2 * GIB)}
 
@@ -22,7 +22,7 @@ def test_at_the_mark_a_step_is_pushed_out_with_its_arithmetic() -> None:
     state, reclaim = decide(node_view(memory_used=88 * GIB), COLD, POLICY, FRESH)
     assert reclaim is not None
     assert (dict(reclaim.groups), reclaim.enforce) == ({"yarn": GIB}, True)
-    assert reclaim.why == "88 % of the node's memory is used, the mark is 85 %"
+    assert reclaim.why == "88 % of memory is used, the threshold is 85 %"
     assert reclaim.terms == {
         "used": 88 * GIB,
         "capacity": 100 * GIB,

@@ -14,14 +14,15 @@ from core.tests.qos_values import seen
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from fallow_core.agent.agent import Agent
-from fallow_core.agent.endings_file import EndingsFile
-from fallow_core.controller.cluster import CALLS
+from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.api import metrics
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
 from fallow_core.model.qos_policy import QosPolicy
-from fallow_core.standalone import inbox, metrics
-from fallow_core.standalone.inbox import Inbox
+from fallow_core.plugins.session import CALLS
+from fallow_core.runtime import inbox
+from fallow_core.runtime.inbox import Inbox
+from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import NodeState, ResourceCapability, TaskState
 
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -44,7 +45,7 @@ def port() -> int:
 
 
 def agent_of(world: World) -> Agent:
-    return Agent(NODE, QosPolicy(), EndingsFile(world.state_dir, boot_id="b"), world.now)
+    return Agent(NODE, QosPolicy(), TerminationsFile(world.state_dir, boot_id="b"), world.now)
 
 
 def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Metric]:
@@ -236,10 +237,11 @@ def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pyt
     assert value(world, "fallow_journal_writable") == 0
 
 
-def test_tasks_are_counted_by_cluster_and_state_and_endings_by_strategy(world: World) -> None:
+def test_tasks_are_counted_by_cluster_and_state_and_terminations_by_strategy(world: World) -> None:
     agent = agent_of(world)
     agent.tasks = tuple(
-        seen(name, cluster="alpha/a", ending=ending) for name, ending in (("t1", False), ("t2", False), ("t3", True))
+        seen(name, cluster="alpha/a", termination=termination)
+        for name, termination in (("t1", False), ("t2", False), ("t3", True))
     )
     agent.ended["alpha/a", "memory_evict"] = 4
     found = samples_of(families_of(world, agent=agent))

@@ -17,7 +17,7 @@ from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import RESOURCE_NAMES, CapacityReport, Offer, Resources
 
-PUBLISHING = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_hold_seconds=3.0)
+PUBLISHING = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=3.0)
 DEGRADE = PUBLISHING.degrade_after_seconds
 HALF = NodeChange(cpu=ResourceChange(watermark_percent=50), memory=ResourceChange(watermark_percent=50))
 NIGHT = Window(days=frozenset(range(7)), from_minute=0, to_minute=300, change=HALF)

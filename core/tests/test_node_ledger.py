@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fallow_core.ledger.accounts import need_of
+from fallow_core.ledger.cross_resource import cut
 from fallow_core.ledger.node_ledger import NodeInputs, ResourceLedger, RowEntry, node_ledger
 from fallow_core.ledger.rows import Row, RowKey, Sent, observed
 from fallow_core.ledger.sharing import Claim, Part, demand, divided, grown, shares
-from fallow_core.ledger.together import cut
 from fallow_core.model.policy import (
     AccountPolicy,
     Limit,

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from core.tests.test_cpu_suppress import ONE, POLICY, view
-from core.tests.test_squeeze import ENFORCE, OFF, Batch, made
+from core.tests.test_throttle import ENFORCE, OFF, Batch, made
 
-from fallow_core.cli.render_squeeze import squeezed
+from fallow_core.api.throttling_view import pressure
+from fallow_core.cli.render_throttling import throttled
 from fallow_core.model.qos_policy import OnlinePressurePolicy, StrategyMode
 from fallow_core.node.cgroups.pressure import NO_PRESSURE
 from fallow_core.qos.cpu_suppress import CpuSuppressState
 from fallow_core.qos.cpu_suppress import decide as suppress
 from fallow_core.qos.online_pressure import OnlinePressureState, decide
-from fallow_core.standalone.squeeze_view import pressure
 
 PRESSURE = OnlinePressurePolicy(mode=ENFORCE, groups=("online",))
 UNPRESSED = OnlinePressureState(stalls={})
@@ -106,16 +106,16 @@ def test_a_group_that_is_gone_waits_for_nothing(batch: Batch) -> None:
     del batch.fake.garbage[FILE]
     batch.fake.vanish("online")
     batch.run(2)
-    assert batch.squeeze.pressure.state.pressed_at is None
-    assert batch.squeeze.pressure.unavailable == {}
+    assert batch.throttle.pressure.state.pressed_at is None
+    assert batch.throttle.pressure.unavailable == {}
 
 
 @pytest.mark.parametrize("text", ["", "some avg10=x", "full avg10=1.00 avg60=0.00"])
 def test_what_no_kernel_writes_is_no_reading_and_is_said(batch: Batch, text: str) -> None:
     batch.fake.garbage[FILE] = text
     batch.tick()
-    assert batch.squeeze.pressure.state.stalls == {}
-    assert FILE in batch.squeeze.pressure.unavailable["online"]
+    assert batch.throttle.pressure.state.stalls == {}
+    assert FILE in batch.throttle.pressure.unavailable["online"]
 
 
 def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,20 +123,20 @@ def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made(batch, "c1")
     batch.modes(ENFORCE, ENFORCE, online_pressure=PRESSURE)
     batch.run(2)
-    assert batch.squeeze.pressure.unavailable == {"online": NO_PRESSURE}
+    assert batch.throttle.pressure.unavailable == {"online": NO_PRESSURE}
 
 
 def test_explain_says_who_waits_and_what_batch_gets(batch: Batch) -> None:
     def explained(policy: OnlinePressurePolicy) -> str:
         batch.modes(ENFORCE, ENFORCE, online_pressure=policy)
         batch.tick()
-        shown = pressure(batch.squeeze, policy, batch.now)
+        shown = pressure(batch.throttle, policy, batch.now)
         nothing: dict[str, Any] = {"terms": {}, "groups": [], "without": {}, "cpuset": None, "steps": []}
         names = ("cpu_suppress", "cgroup_reconcile", "identity", "memory_reclaim", "missing", "why")
         lacking: dict[str, Any] = {"problems": [], "unavailable": {}, **dict.fromkeys(names, "")}
-        return " ".join(" ".join(squeezed({**nothing, **lacking, "online_pressure": shown})).split())
+        return " ".join(" ".join(throttled({**nothing, **lacking, "online_pressure": shown})).split())
 
-    assert "/online waits for memory 0 %; mark 10 %" in explained(PRESSURE)
+    assert "/online waits for memory 0 %; threshold 10 %" in explained(PRESSURE)
     batch.fake.garbage[FILE] = said(20.0)
     batch.tick()
     assert "waits for memory 20 %; for 1 s batch gets a step less CPU than it uses, until below 5 %" in explained(

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from core.tests.fake_agent import CLUSTER, DEAF, HOST, Host, child, identity, key, messages
 
-from fallow_core.agent.orders import KILL_TIMEOUT_SECONDS, Members, Orders
-from fallow_core.qos.ending import Order, Route
+from fallow_core.agent.eviction.orders import KILL_TIMEOUT_SECONDS, Members, Orders
+from fallow_core.qos.termination import Order, Route
 from fallow_hookspecs import KillOrder, KillResult, Process
 
 
@@ -30,7 +30,7 @@ def test_an_order_goes_to_the_plugin_and_its_answer_comes_once(host: Host) -> No
     orders = Orders(HOST)
     orders.give(order("a", "b", force=True), host.instances, {}, host.now)
     assert host.killer.given == [(("a", "b"), True)]
-    assert settled(orders, host) == [{"a": KillResult.ENDING, "b": KillResult.ENDING}]
+    assert settled(orders, host) == [{"a": KillResult.TERMINATING, "b": KillResult.TERMINATING}]
     assert settled(orders, host) == []
 
 
@@ -52,7 +52,7 @@ def test_core_ends_the_task_at_once_while_the_lane_is_busy(
     with child() as process:
         orders.give(order("a", force=force), host.instances, {key("a"): [identity(process)]}, host.now)
         assert process.wait(5) == status
-    assert settled(orders, host) == [{"a": KillResult.ENDING}]
+    assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
     assert host.killer.orders == []
     assert messages(caplog.records, "kill_by_core") == [f"kill_by_core cluster={CLUSTER} tasks=a"]
 
@@ -67,7 +67,7 @@ def test_core_ends_the_task_when_the_call_has_stalled_and_does_so_once(host: Hos
         assert settled(orders, host, members) == []
         assert process.poll() is None
         host.now += 0.1
-        assert settled(orders, host, members) == [{"a": KillResult.ENDING}]
+        assert settled(orders, host, members) == [{"a": KillResult.TERMINATING}]
         assert process.wait(5) == -9
     assert settled(orders, host, members) == []
 
@@ -79,7 +79,7 @@ def test_an_answer_that_comes_after_all_is_heard(host: Host) -> None:
     host.now += KILL_TIMEOUT_SECONDS
     assert settled(orders, host) == [{"a": KillResult.FAILED}]
     host.release()
-    assert settled(orders, host) == [{"a": KillResult.ENDING}]
+    assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
 
 
 def test_core_ends_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCaptureFixture) -> None:
@@ -88,7 +88,7 @@ def test_core_ends_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCa
     with child() as process:
         members = {key("a"): [identity(process)]}
         orders.give(order("a"), host.instances, members, host.now)
-        assert settled(orders, host, members) == [{"a": KillResult.ENDING}]
+        assert settled(orders, host, members) == [{"a": KillResult.TERMINATING}]
         assert process.wait(5) == -15
     assert "ConnectionError: refused" in messages(caplog.records, "kill_failed")[0]
 
@@ -116,7 +116,7 @@ def test_an_answer_that_comes_while_the_others_are_looked_at_is_not_lost(host: H
         found.append(outcome.answers["a"].result)
         host.release()  # as from the lane's thread, at the worst moment
     assert found == [KillResult.FAILED]
-    assert settled(orders, host) == [{"a": KillResult.ENDING}]
+    assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
 
 
 def test_a_process_whose_pid_is_anothers_by_now_is_not_ended(host: Host) -> None:

@@ -10,12 +10,12 @@ import pytest
 from core.tests.fake_agent import CLUSTER, Host
 from core.tests.fake_framework import cluster_config, plugin_of
 
+from fallow_core.api.task_view import decisions
 from fallow_core.cli.main import main
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure
-from fallow_core.standalone.task_view import decisions
 from fallow_hookspecs import (
     ClusterConfig,
     KillAnswer,
@@ -31,7 +31,7 @@ from fallow_hookspecs import (
 )
 
 NODE = Node(name="n1")
-ENDING = KillAnswer(result=KillResult.ENDING)
+TERMINATING = KillAnswer(result=KillResult.TERMINATING)
 Killing = Generator[None, KillOutcome, KillOutcome]
 
 
@@ -47,7 +47,7 @@ class Killer:
         if self.failure is not None:
             raise self.failure
         self.ended += order.task_ids
-        return KillOutcome(answers=dict.fromkeys(order.task_ids, ENDING))
+        return KillOutcome(answers=dict.fromkeys(order.task_ids, TERMINATING))
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[()]:
         return ()
@@ -122,7 +122,7 @@ def test_a_veto_spares_its_tasks_with_its_reason_and_the_others_end() -> None:
     killer, audit, guard = Killer(), Around(), Around(before=vetoing("b", "c"))
     outcome = killed(instance(killer, audit, guard), "a", "b", "c")
     spared = KillAnswer(result=KillResult.SPARED, reason="it is the payroll (wrapper w1)")
-    assert outcome == KillOutcome(answers={"a": ENDING, "b": spared, "c": spared})
+    assert outcome == KillOutcome(answers={"a": TERMINATING, "b": spared, "c": spared})
     assert killer.ended == ["a"]
     assert [type(each) for each in audit.seen] == [Veto, KillOutcome], "the outer one sees the veto, and what follows"
 
@@ -172,7 +172,7 @@ def test_a_failing_wrapper_is_reported_and_loses_no_call(
     killer = Killer()
     made = instance(killer, wrapper)
     with caplog.at_level(logging.WARNING):
-        assert killed(made, "a") == KillOutcome(answers={"a": ENDING})
+        assert killed(made, "a") == KillOutcome(answers={"a": TERMINATING})
     assert killer.ended == ["a"]
     assert made.health().wrappers == {"w0": why}
     assert f"wrapper w0: {why}" in caplog.text
@@ -198,7 +198,7 @@ def test_a_wrapper_sees_a_failed_call_and_cannot_hide_it() -> None:
 
 
 def test_a_wrapper_may_add_to_an_answer() -> None:
-    added = KillOutcome(answers={"a": KillAnswer(result=KillResult.ENDING, reason="noted")})
+    added = KillOutcome(answers={"a": KillAnswer(result=KillResult.TERMINATING, reason="noted")})
     assert killed(instance(Killer(), Around(after=lambda outcome: added)), "a") == added
 
 

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 from fallow_core.model.qos_policy import (
     CpuEvictPolicy,
-    EndingPolicy,
     MemoryEvictPolicy,
     MemoryReclaimPolicy,
     OverdraftEvictPolicy,
     QosPolicy,
     StrategyMode,
+    TerminationPolicy,
 )
-from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
+from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos import memory_reclaim
-from fallow_core.qos.ending import Endings
-from fallow_core.qos.endings import begun, being_freed, observed, past
 from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import PlanState, Squeezed, Squeezes, plan, squeezing_first
+from fallow_core.qos.plan import PlanState, Throttled, Throttles, plan, throttling_first
+from fallow_core.qos.termination import Terminations
+from fallow_core.qos.terminations import begun, being_freed, observed, past
 from fallow_core.qos.victims import Choice, Past
 from fallow_hookspecs import Resources
 
@@ -34,15 +34,17 @@ def policy(
     overdraft: StrategyMode = StrategyMode.OFF,
 ) -> QosPolicy:
     return QosPolicy(
-        memory_evict=MemoryEvictPolicy(mode=memory, mark_percent=90, lower_percent=85, cool_down_seconds=4),
+        memory_evict=MemoryEvictPolicy(mode=memory, threshold_percent=90, lower_percent=85, cool_down_seconds=4),
         cpu_evict=CpuEvictPolicy(mode=cpu, window_seconds=0, samples=1, cool_down_seconds=20),
         overdraft_evict=OverdraftEvictPolicy(mode=overdraft, after_seconds=0, cool_down_seconds=20),
-        ending=EndingPolicy(budget=100),
+        termination=TerminationPolicy(budget=100),
     )
 
 
-def node(*tasks: SeenTask, now: float = NOW, ending: frozenset[TaskKey] = frozenset(), used: int = 92) -> NodeView:
-    """Memory is 7 GiB above the lower mark, CPU 1672 milli-cores short, and 20 GiB too much memory is allocated."""
+def node(
+    *tasks: ObservedTask, now: float = NOW, termination: frozenset[TaskKey] = frozenset(), used: int = 92
+) -> NodeView:
+    """Memory is 7 GiB above the lower threshold, CPU 1672 milli-cores short, 20 GiB too much memory allocated."""
     tasks = tuple(
         replace(task, usage=replace(task.usage, measured_at=now)) if task.usage is not None else task for task in tasks
     )
@@ -55,7 +57,7 @@ def node(*tasks: SeenTask, now: float = NOW, ending: frozenset[TaskKey] = frozen
         memory_batch=80 * GIB,
         rows={ETL: (100 * GIB, 0)},
         may_pay={ETL: 1000 * GIB},
-        ending=ending,
+        termination=termination,
     )
 
 
@@ -89,7 +91,8 @@ def test_each_alone_would_have_chosen_for_itself() -> None:
 
 def test_a_later_need_is_reduced_by_what_was_chosen_before() -> None:
     few = replace(
-        policy(ENFORCE, ENFORCE), memory_evict=replace(policy(ENFORCE).memory_evict, mark_percent=91, lower_percent=91)
+        policy(ENFORCE, ENFORCE),
+        memory_evict=replace(policy(ENFORCE).memory_evict, threshold_percent=91, lower_percent=91),
     )
     _, choices = plan(node(*TASKS), few, PlanState(), NOTHING)
     assert [strategy for strategy, _, _ in told(choices)] == ["memory_evict", "cpu_evict"]
@@ -106,7 +109,7 @@ def test_observe_says_exactly_what_enforce_would_do() -> None:
 
 
 @pytest.mark.parametrize("complete", [True, False])
-def test_observe_says_each_ending_once_as_long_as_the_task_lives(complete: bool) -> None:
+def test_observe_says_each_termination_once_as_long_as_the_task_lives(complete: bool) -> None:
     state, choices = plan(node(*TASKS), policy(OBSERVE), PlanState(), NOTHING)
     assert len(choices) == 1
     for n in range(1, 20):
@@ -118,15 +121,17 @@ def test_observe_says_each_ending_once_as_long_as_the_task_lives(complete: bool)
 def test_observe_goes_on_as_enforce_would() -> None:
     mode: dict[StrategyMode, list[list[set[str]]]] = {}
     for each in (OBSERVE, ENFORCE):
-        state, endings, mode[each] = PlanState(), Endings(), []
+        state, terminations, mode[each] = PlanState(), Terminations(), []
         for n, used in enumerate((92, 92, 92, 97, 97, 97, 99, 99, 99, 99)):
             now = NOW + 2 * n
             view = node(*TASKS, now=now, used=used)
-            endings = observed(endings, view.tasks, frozenset({ETL}), frozenset(), policy().ending, now).endings
-            view = replace(view, ending=being_freed(endings))
-            state, choices = plan(view, policy(each), state, past(endings, policy().ending, now))
+            terminations = observed(
+                terminations, view.tasks, frozenset({ETL}), frozenset(), policy().termination, now
+            ).terminations
+            view = replace(view, termination=being_freed(terminations))
+            state, choices = plan(view, policy(each), state, past(terminations, policy().termination, now))
             for choice in choices:
-                endings = begun(endings, choice, policy().ending, view.ledger, now)
+                terminations = begun(terminations, choice, policy().termination, view.ledger, now)
             mode[each].append([victims for _, _, victims in told(choices)])
     assert mode[OBSERVE] == mode[ENFORCE]
     assert [len(victims) for victims in mode[ENFORCE]] == [1, 0, 0, 1, 0, 0, 1, 0, 0, 0]
@@ -157,10 +162,10 @@ def test_what_one_strategy_took_from_an_application_counts_in_the_budget_of_the_
     both = policy(ENFORCE, ENFORCE)
     both = replace(
         both,
-        memory_evict=replace(both.memory_evict, mark_percent=91, lower_percent=91),
-        ending=EndingPolicy(budget=2),
+        memory_evict=replace(both.memory_evict, threshold_percent=91, lower_percent=91),
+        termination=TerminationPolicy(budget=2),
     )
-    lately = Past(endings_lately={ApplicationKey(ETL, "other"): 1})
+    lately = Past(terminations_lately={ApplicationKey(ETL, "other"): 1})
     _, (memory, cpu) = plan(node(*two), both, PlanState(), lately)
     assert told((memory,))[0][2] == {"t0"}
     assert {each.task.task.application_id: each.budget for each in (*cpu.victims, *cpu.runners_up)} == {
@@ -177,7 +182,7 @@ def test_a_need_that_nobody_can_serve_is_told_and_not_repeated_at_once() -> None
     assert len(plan(node(*held, now=NOW + 4), policy(ENFORCE), state, NOTHING)[1]) == 1
 
 
-def test_an_ending_that_failed_makes_way_for_the_next_candidate() -> None:
+def test_an_termination_that_failed_makes_way_for_the_next_candidate() -> None:
     state, (choice,) = plan(node(*TASKS), policy(ENFORCE), PlanState(), NOTHING)
     failed = Past(failed=frozenset(victim.task.key for victim in choice.victims))
     _, (again,) = plan(node(*TASKS, now=NOW + 4), policy(ENFORCE), state, failed)
@@ -191,17 +196,17 @@ def test_the_age_at_which_a_reading_is_as_good_as_none_is_a_setting() -> None:
 
 
 SQUEEZED = st.builds(
-    Squeezed, possible=st.booleans(), begun_at=st.one_of(st.none(), st.floats(NOW - 100, NOW, allow_nan=False))
+    Throttled, possible=st.booleans(), begun_at=st.one_of(st.none(), st.floats(NOW - 100, NOW, allow_nan=False))
 )
 
 
 @given(memory=SQUEEZED, cpu=SQUEEZED, used=st.integers(80, 100), modes=st.tuples(*[st.sampled_from(StrategyMode)] * 3))
-def test_nothing_ends_before_a_squeeze_that_may_bring_it_had_its_time(
-    memory: Squeezed, cpu: Squeezed, used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode]
+def test_nothing_ends_before_a_throttle_that_may_bring_it_had_its_time(
+    memory: Throttled, cpu: Throttled, used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode]
 ) -> None:
     every = replace(policy(*modes), memory_reclaim=MemoryReclaimPolicy(window_seconds=5, critical_percent=95))
     every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=60, samples=0))
-    first = squeezing_first(every, Squeezes(memory=memory, cpu=cpu), NOW)
+    first = throttling_first(every, Throttles(memory=memory, cpu=cpu), NOW)
     _, choices = plan(node(*TASKS, used=used), first, PlanState(), NOTHING)
     needs = {choice.need.strategy for choice in choices}
     waits = memory.possible and (memory.begun_at is None or NOW - memory.begun_at < 5)
@@ -210,37 +215,37 @@ def test_nothing_ends_before_a_squeeze_that_may_bring_it_had_its_time(
         assert "cpu_evict" not in needs
 
 
-def test_a_squeeze_that_cannot_bring_anything_is_not_waited_for() -> None:
+def test_a_throttle_that_cannot_bring_anything_is_not_waited_for() -> None:
     every = policy(ENFORCE, ENFORCE, ENFORCE)
-    assert squeezing_first(every, Squeezes(), NOW) == every
-    over = Squeezed(possible=True, begun_at=NOW - 3600)
-    assert squeezing_first(every, Squeezes(memory=over, cpu=over), NOW) == every
+    assert throttling_first(every, Throttles(), NOW) == every
+    over = Throttled(possible=True, begun_at=NOW - 3600)
+    assert throttling_first(every, Throttles(memory=over, cpu=over), NOW) == every
 
 
 @given(st.lists(st.tuples(st.integers(70, 100), st.sampled_from([0, 1, 50])), min_size=1, max_size=40))
 def test_whatever_memory_does_no_task_ends_before_what_can_be_swapped_was_tried(course: list[tuple[int, int]]) -> None:
     every = replace(policy(ENFORCE), memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE, window_seconds=5))
-    state, reclaim, squeezes = PlanState(), MemoryReclaimState(), Squeezes()
+    state, reclaim, throttles = PlanState(), MemoryReclaimState(), Throttles()
     for n, (used, swappable) in enumerate([(70, course[0][1]), *course]):  # it starts without pressure
         now = NOW + n
         view = node(*TASKS, now=now, used=used)
-        state, choices = plan(view, squeezing_first(every, squeezes, now), state, NOTHING)
-        if choices and used < 95 and squeezes.memory.possible:
-            assert squeezes.memory.begun_at is not None
-            assert now - squeezes.memory.begun_at >= 5
+        state, choices = plan(view, throttling_first(every, throttles, now), state, NOTHING)
+        if choices and used < 95 and throttles.memory.possible:
+            assert throttles.memory.begun_at is not None
+            assert now - throttles.memory.begun_at >= 5
         groups = {"yarn": GroupMemory(droppable=0, swappable=swappable * GIB)}
         reclaim, _ = memory_reclaim.decide(view, groups, every.memory_reclaim, reclaim)
-        squeezes = Squeezes(memory=Squeezed(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
+        throttles = Throttles(memory=Throttled(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
 
 
-def test_what_is_squeezed_and_not_ended_meanwhile_keeps_its_window() -> None:
+def test_what_is_throttled_and_not_ended_meanwhile_keeps_its_window() -> None:
     every = policy(cpu=ENFORCE)
     every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=10, samples=2))
-    state, limited = PlanState(), Squeezes(cpu=Squeezed(possible=True, begun_at=NOW))
+    state, limited = PlanState(), Throttles(cpu=Throttled(possible=True, begun_at=NOW))
     told_at = []
     for n in range(0, 40, 2):
         view = node(*TASKS, now=NOW + n)
-        state, choices = plan(view, squeezing_first(every, limited, NOW + n), state, NOTHING)
+        state, choices = plan(view, throttling_first(every, limited, NOW + n), state, NOTHING)
         told_at += [n] if choices else []
     assert told_at[0] == 20  # its own window begins when the limit has been in force for one
 

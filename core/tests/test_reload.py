@@ -5,9 +5,10 @@ import pytest
 from core.tests.fake_framework import FLOOR, size
 from core.tests.reload_files import Place, framework
 
+from fallow_core.api import metrics, requests
 from fallow_core.cli import render
 from fallow_core.model.policy import SwitchState
-from fallow_core.standalone import metrics, reloading, requests
+from fallow_core.runtime import reload
 
 Lines = Callable[[str], list[str]]
 
@@ -21,7 +22,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 @pytest.fixture
 def place(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """Two clusters that are lent half of the host each, and the framework of a third one."""
-    monkeypatch.setattr(reloading, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(reload, "LOOK_SECONDS", 0.05)
     frameworks = {name: framework(**{f"{name}1": size(8)}) for name in ("etl", "ops", "new")}
     place = Place(tmp_path_factory.mktemp("f"), **frameworks)
     place.cluster("etl")
@@ -151,7 +152,7 @@ def test_a_build_that_hangs_does_not_stand_in_the_way_of_the_file_that_mends_it(
 def test_reading_that_hangs_is_shown_and_keeps_nothing_from_going_on(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reloading, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(reload, "READ_SECONDS", 0.1)
     hangs = threading.Event()
     place.wait["alpha"] = hangs
     place.cluster("etl", "weight: 4\n")

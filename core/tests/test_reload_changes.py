@@ -7,9 +7,9 @@ import pytest
 from core.tests.fake_standalone import cluster_file, config
 
 from fallow_core.config.changes import in_force, policy_differs
+from fallow_core.config.file_stamps import FileStamps, look
 from fallow_core.config.problems import Problem
-from fallow_core.config.settings import Cluster, Config
-from fallow_core.config.watch import Watch, look
+from fallow_core.config.settings import ClusterSettings, Config
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import AccountPolicy, ExitMode
 
@@ -17,11 +17,11 @@ FOLDER = Path("/etc/fallow")
 FILE = FOLDER / "clusters.d" / "etl.yaml"
 
 
-def cluster(name: str = "etl", weight: int = 1) -> Cluster:
+def cluster(name: str = "etl", weight: int = 1) -> ClusterSettings:
     return replace(cluster_file(name, print, FOLDER), account=AccountPolicy(weight=weight))
 
 
-def files(*clusters: Cluster, named: tuple[str, ...] = (), **changes: Any) -> Config:
+def files(*clusters: ClusterSettings, named: tuple[str, ...] = (), **changes: Any) -> Config:
     every = frozenset({*named, *(each.name for each in clusters)})
     return replace(config(FOLDER, {}), clusters=clusters, named=every, **changes)
 
@@ -63,7 +63,7 @@ def test_while_the_directory_cannot_be_read_no_cluster_is_removed() -> None:
 
 
 def test_of_a_core_file_with_a_key_that_needs_a_restart_nothing_is_taken() -> None:
-    read = files(cluster("etl", 2), state_dir=Path("/elsewhere"), on_exit=ExitMode.HOLD)
+    read = files(cluster("etl", 2), state_dir=Path("/elsewhere"), on_exit=ExitMode.KEEP)
     found = in_force(files(cluster()), read)
     assert (found.state_dir, found.on_exit) == (FOLDER / "state", ExitMode.FLOOR)
     assert weights(found) == {"alpha/etl": 2}
@@ -75,7 +75,7 @@ def test_of_a_core_file_with_a_key_that_needs_a_restart_nothing_is_taken() -> No
     ("read", "differs"),
     [
         (files(cluster()), False),
-        (files(cluster(), on_exit=ExitMode.HOLD, log_level="debug"), False),
+        (files(cluster(), on_exit=ExitMode.KEEP, log_level="debug"), False),
         (files(cluster(weight=2)), True),
         (files(cluster(), cluster("ops")), True),
         (files(cluster(), policies=NodePolicies()), True),
@@ -102,7 +102,7 @@ def looked(folder: Path) -> Any:
 
 @pytest.mark.parametrize("name", ["fallow.yaml", "clusters.d/etl.yaml", "clusters.d/new.yaml", "clusters.d/new.yml"])
 def test_a_file_that_is_changed_or_added_is_noticed_when_it_rests(folder: Path, name: str) -> None:
-    watch = Watch(looked(folder))
+    watch = FileStamps(looked(folder))
     assert not watch.settled(looked(folder))
     (folder / name).write_text("bb")
     assert not watch.settled(looked(folder))
@@ -141,6 +141,6 @@ def test_a_directory_that_is_gone_is_noticed(folder: Path) -> None:
 
 
 def test_without_a_look_from_before_the_first_one_counts(folder: Path) -> None:
-    watch = Watch(None)
+    watch = FileStamps(None)
     assert not watch.settled(looked(folder))
     assert not watch.settled(looked(folder))

@@ -6,15 +6,15 @@ import pytest
 from core.tests import fake_framework
 from core.tests.fake_framework import FLOOR, NOTHING, WHOLE_NODE, World, key, size
 
-from fallow_core.controller.cluster import PUBLISH_TIMEOUT_SECONDS
 from fallow_core.controller.taking_back import SETTLE_SECONDS
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_core.plugins.session import PUBLISH_TIMEOUT_SECONDS
 from fallow_hookspecs import NodeState, Process, ResourceCapability, Resources
 
-FAST = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_hold_seconds=0)
+FAST = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=0)
 TAKES_BACK = ResourceCapability(honoured=True, takes_back=True, take_back_charged=False)
 
 
@@ -120,7 +120,7 @@ def test_a_removed_cluster_with_tasks_stays_in_the_ledger_and_none_is_ended(worl
     assert world.sizes()["b1"].cpu_milli <= 7000
 
 
-@pytest.mark.parametrize("mode", [ExitMode.ORIGINAL, ExitMode.HOLD])
+@pytest.mark.parametrize("mode", [ExitMode.ORIGINAL, ExitMode.KEEP])
 def test_what_a_removed_cluster_keeps_is_lent_to_nobody_while_its_node_is_there(world: World, mode: ExitMode) -> None:
     remove(world, "a", mode)
     world.run(700, step=2)

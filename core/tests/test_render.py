@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from core.tests.fake_framework import HONOURED, NODE, World, size
 
+from fallow_core.api import view
 from fallow_core.cli import render
 from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
 from fallow_core.model.policy import PublishingMode, PublishingPolicy, SwitchState
-from fallow_core.standalone import restore, view
+from fallow_core.runtime import restore
 from fallow_hookspecs import (
     Broken,
     Capabilities,
@@ -210,7 +211,7 @@ def test_an_explanation_recomputes_to_the_same_numbers(world: World) -> None:
     assert "margin  0.00 = 10.00 × (100 − watermark 100) %" in text
     assert "batch   7.00 = 10.00 − margin − system, from 0 to 10.00   (measured 0 s ago)" in text
     assert f"    {LONG_NAME}: target 1.70 → offer 1.70; in force 1.70, newest sent 1.70, belief 1.70" in text
-    assert "nothing is due: every size is within the band" in text
+    assert "nothing is due: every size is within the dead band" in text
 
 
 def test_an_explanation_before_anything_is_known_says_so(world: World) -> None:

@@ -7,18 +7,19 @@ import pytest
 from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 
+from fallow_core.api import control_socket
+from fallow_core.api.control_socket import ControlServer, Peer, ask
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config
-from fallow_core.controller import journal
 from fallow_core.errors import ControlError, StateError
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
-from fallow_core.standalone import control, restore
-from fallow_core.standalone.control import ControlServer, Peer, ask
-from fallow_core.standalone.restore import outcome
+from fallow_core.runtime import restore
+from fallow_core.runtime.restore import outcome
+from fallow_core.state import publish_journal
 from fallow_hookspecs import NodeState, Refusal
 
 BYTES = 8 * 2**30
-OPERATOR = control.user_name(os.geteuid())
+OPERATOR = control_socket.user_name(os.geteuid())
 
 
 @pytest.fixture(autouse=True)
@@ -87,8 +88,8 @@ def test_without_a_running_fallow_this_process_puts_them_back(
         }
     ]
     assert framework.sizes() == {"a1": size(8)}
-    assert journal.load(settings.state_dir).content.switches["alpha/etl"].who == "ada"
-    os.close(journal.lock(settings.state_dir))
+    assert publish_journal.load(settings.state_dir).content.switches["alpha/etl"].who == "ada"
+    os.close(publish_journal.lock(settings.state_dir))
 
 
 def test_after_a_restore_the_next_fallow_publishes_nothing_until_it_is_switched_to_lend(

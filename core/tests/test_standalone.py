@@ -14,16 +14,17 @@ import pytest
 from core.tests.fake_framework import FLOOR, Framework, size
 from core.tests.fake_standalone import FakeHost, config, running, standalone, until
 
-from fallow_core.agent.endings_file import EndingsFile
+from fallow_core.api.control_socket import ask
 from fallow_core.config.problems import Problem
-from fallow_core.controller import journal
 from fallow_core.errors import ControlError, FallowError, StateError
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample
-from fallow_core.qos.ending import Endings, FloorLoss
-from fallow_core.standalone import builds, node_process, process
-from fallow_core.standalone.control import ask
-from fallow_core.standalone.process import Standalone
+from fallow_core.qos.termination import FloorLoss, Terminations
+from fallow_core.runtime import instance_builds, node_process
+from fallow_core.runtime import standalone as process
+from fallow_core.runtime.standalone import Standalone
+from fallow_core.state import publish_journal
+from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import Process, Resources
 
 Lines = Callable[[str], list[str]]
@@ -95,12 +96,12 @@ def sized(framework: Framework, expected: Resources) -> Callable[[], bool]:
 def test_a_floor_that_an_earlier_process_saw_losing_tasks_is_not_offered(folder: Path, framework: Framework) -> None:
     losses = tuple(FloorLoss("alpha/etl", "a1", time.monotonic() - ago) for ago in (60, 1))
     (folder / "state").mkdir()
-    EndingsFile(folder / "state").save(Endings(floor_losses=losses))
+    TerminationsFile(folder / "state").save(Terminations(floor_losses=losses))
     host = FakeHost()
     host.used = size(10)
     fallow = standalone(config(folder, {"etl": framework}), host)
     until(fallow, sized(framework, size(0)))
-    fallow.agent.endings = Endings()
+    fallow.agent.terminations = Terminations()
     until(fallow, sized(framework, FLOOR))
 
 
@@ -119,11 +120,11 @@ def test_a_signal_stops_it_and_the_floors_are_left_behind(
     assert not fallow.config.control_socket.exists()
     assert lines("leaving") == ["leaving mode=floor"]
     assert [lines(name) != [] for name in ("started", "stopped", "left_without_answer")] == [True, True, False]
-    os.close(journal.lock(folder / "state"))
+    os.close(publish_journal.lock(folder / "state"))
 
 
 @pytest.mark.parametrize(
-    ("on_exit", "left"), [(ExitMode.FLOOR, FLOOR), (ExitMode.HOLD, size(6)), (ExitMode.ORIGINAL, size(8))]
+    ("on_exit", "left"), [(ExitMode.FLOOR, FLOOR), (ExitMode.KEEP, size(6)), (ExitMode.ORIGINAL, size(8))]
 )
 def test_the_sizes_of_on_exit_are_left_behind(
     folder: Path, framework: Framework, on_exit: ExitMode, left: Resources
@@ -202,7 +203,7 @@ def test_a_control_socket_that_cannot_be_opened_ends_it_with_nothing_left(folder
     (folder / "control").write_text("in the way")
     with signals_put_back(), pytest.raises(ControlError, match="exists and is no socket"):
         standalone(config(folder, {})).run()
-    os.close(journal.lock(folder / "state"))
+    os.close(publish_journal.lock(folder / "state"))
 
 
 def test_a_metrics_address_that_is_taken_ends_it_with_nothing_left(folder: Path) -> None:
@@ -213,7 +214,7 @@ def test_a_metrics_address_that_is_taken_ends_it_with_nothing_left(folder: Path)
         with signals_put_back(), pytest.raises(FallowError, match="cannot serve metrics"):
             standalone(config(folder, {}, metrics=address)).run()
     assert not (folder / "control").exists()
-    os.close(journal.lock(folder / "state"))
+    os.close(publish_journal.lock(folder / "state"))
 
 
 def test_what_was_wrong_before_it_started_is_told(folder: Path, framework: Framework, lines: Lines) -> None:
@@ -249,7 +250,7 @@ def test_metrics_are_served_while_it_runs(folder: Path, framework: Framework) ->
 def test_a_build_that_fails_is_told_tried_again_and_stops_no_other(
     folder: Path, framework: Framework, lines: Lines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(builds, "AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(instance_builds, "AGAIN_SECONDS", 0.1)
     later, tried = Framework(time.monotonic, a2=size(5)), []
 
     def build(_: object) -> Framework:

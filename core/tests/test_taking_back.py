@@ -5,10 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from fallow_core.controller.cluster import Cluster
 from fallow_core.controller.taking_back import TakingBack
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
-from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey, Sent
 from fallow_core.model.policy import (
     AccountPolicy,
@@ -21,7 +20,7 @@ from fallow_core.model.policy import (
 )
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.take_back_policy import TakeBackPolicy
-from fallow_core.model.task import SeenTask
+from fallow_core.model.task import ObservedTask
 from fallow_hookspecs import Capabilities, NodeState, ResourceCapability, Resources, Task, TaskRole, TaskState
 
 ETL, OTHER = "yarn/etl", "yarn/other"
@@ -46,7 +45,7 @@ def row(allocated: int = 100, in_force: int = 100, key: RowKey = KEY, **more: An
     )
 
 
-def task(name: str, memory: int, *, master: bool = False, cluster: str = ETL, node: str = "n1:8041") -> SeenTask:
+def task(name: str, memory: int, *, master: bool = False, cluster: str = ETL, node: str = "n1:8041") -> ObservedTask:
     found = Task(
         id=name,
         application_id="app",
@@ -55,7 +54,7 @@ def task(name: str, memory: int, *, master: bool = False, cluster: str = ETL, no
         requested=Resources(1, memory),
         role=TaskRole.MASTER if master else TaskRole.WORKER,
     )
-    return SeenTask(cluster=cluster, node="n1", task=found, measured_at=0.0)
+    return ObservedTask(cluster=cluster, node="n1", task=found, measured_at=0.0)
 
 
 class Node:
@@ -66,12 +65,12 @@ class Node:
         self.capabilities: dict[str, Capabilities | None] = {ETL: CAN, OTHER: CAN}
         self.account = AccountPolicy()
         self.publishing = PUBLISHING
-        self.tasks: tuple[SeenTask, ...] = ()
+        self.tasks: tuple[ObservedTask, ...] = ()
         self.unsure = ""
         self.measured = True
         self.sample_age = self.report_age = 0.0
 
-    def step(self, now: float, batch: int, *rows: Row, due: tuple[Due, ...] = ()) -> list[Due]:
+    def step(self, now: float, batch: int, *rows: Row, due: tuple[DueOffer, ...] = ()) -> list[DueOffer]:
         at = now - self.sample_age
         inputs = NodeInputs(
             node="n1",
@@ -86,12 +85,10 @@ class Node:
             policy=WHOLE_NODE,
             publishing=self.publishing,
         )
-        clusters = {
-            name: cast("Cluster", SimpleNamespace(capabilities=found)) for name, found in self.capabilities.items()
-        }
+        clusters = {name: cast(Any, SimpleNamespace(capabilities=found)) for name, found in self.capabilities.items()}
         return self.taking_back.step(due, node_ledger(inputs), inputs, clusters, self.tasks)
 
-    def overdraft(self, *rows: Row, batch: int = 60) -> list[Due]:
+    def overdraft(self, *rows: Row, batch: int = 60) -> list[DueOffer]:
         """What is due at 160 s: all fitted at 0 s, the rows are in overdraft since 100 s."""
         self.step(0.0, 1000, *rows)
         self.step(100.0, batch, *rows)
@@ -149,7 +146,7 @@ def test_the_notice_runs_from_when_the_size_was_seen_in_force() -> None:
     node = Node()
     node.overdraft()
     node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
-    again = Due(key=KEY, size=Resources(8, 60), urgent=True, why="it did not arrive")
+    again = DueOffer(key=KEY, size=Resources(8, 60), urgent=True, why="it did not arrive")
     (due,) = node.step(200.0, 60, row(resend=True, arrived_sent_at=160.0), due=(again,))
     assert dict(due.take_back) == {"memory": 30}
 
@@ -158,7 +155,7 @@ def test_observe_sends_what_is_due_without_it_and_tells_once_what_it_would_do(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     node = Node(replace(POLICY, mode=PublishingMode.OBSERVE))
-    drain = Due(key=KEY, size=Resources(8, 60), urgent=True, why="it shrinks")
+    drain = DueOffer(key=KEY, size=Resources(8, 60), urgent=True, why="it shrinks")
     node.overdraft()
     for now in (161.0, 162.0):
         assert node.step(now, 60, due=(drain,)) == [drain]
@@ -292,7 +289,7 @@ def test_the_blast_radius_is_a_share_of_the_whole_cluster_and_of_no_other() -> N
     assert sum(begun.amount for begun in starts) == 15
 
 
-# Who may pay by ending tasks
+# Who may pay by terminating tasks
 
 
 def test_where_the_framework_takes_back_nobody_pays_until_it_did_not_in_its_time() -> None:

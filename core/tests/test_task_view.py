@@ -6,8 +6,8 @@ import pytest
 from core.tests.fake_agent import CLUSTER, Host, task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.endings_file import FILE_NAME
-from fallow_core.standalone import task_view
+from fallow_core.api import task_view
+from fallow_core.state.terminations_file import FILE_NAME
 from fallow_hookspecs import Application, KillResult, TaskState
 
 
@@ -50,7 +50,7 @@ def test_a_task_is_shown_with_its_application_its_use_and_its_request(host: Host
         "queue": "etl",
         "role": "master",
         "state": "running",
-        "ending": None,
+        "termination": None,
         "requested": {"cpu_milli": 1000, "memory_bytes": GIB},
         "used": {"cpu_milli": 0, "memory_bytes": 8 * GIB},
         "age_seconds": 5.0,
@@ -78,9 +78,9 @@ def test_a_task_on_its_way_out_is_shown_with_why_and_how_far(host: Host) -> None
     host.fill(91)
     host.run(2)
     found = shown(host)
-    why = "memory_evict: 91 % of the node's memory is used, the mark is 90 %"
-    assert found["young"]["ending"] == {"phase": "graceful", "why": why, "note": "busy"}
-    assert found["old"]["ending"] is None
+    why = "memory_evict: 91 % of memory is used, the threshold is 90 %"
+    assert found["young"]["termination"] == {"phase": "graceful", "why": why, "note": "busy"}
+    assert found["old"]["termination"] is None
 
 
 def test_what_spoils_the_picture_is_told(host: Host) -> None:
@@ -92,8 +92,8 @@ def test_what_spoils_the_picture_is_told(host: Host) -> None:
     found = task_view.tasks(host.agent, host.now)
     assert found["node"] == "n1"
     assert found["incomplete"] == {CLUSTER: "the NodeManager does not answer"}
-    assert found["endings_error"] == "cannot write it"
-    assert "endings under way are forgotten" in found["endings_lost"]
+    assert found["terminations_error"] == "cannot write it"
+    assert "terminations under way are forgotten" in found["terminations_lost"]
 
 
 # Decisions
@@ -107,7 +107,7 @@ def test_a_choice_is_shown_with_its_arithmetic_and_with_who_may_not_end(host: Ho
     found = newest(host)
     assert (found["ago_seconds"], found["strategy"], found["enforced"]) == (3.0, "memory_evict", True)
     assert found["victims"] == [[CLUSTER, "young"]]
-    assert found["barred"] == {"barred": "its framework says that it may not be ended"}
+    assert found["barred"] == {"barred": "its framework says that it may not be terminated"}
     (decided,) = host.agent.decided
     assert found["arithmetic"] == list(decided.choice.arithmetic)
     assert any(line.startswith("ends young: frees ") for line in found["arithmetic"])

@@ -4,14 +4,14 @@ from dataclasses import replace
 import pytest
 from core.tests.qos_values import ETL, GIB, NOW, key, node_view, pressure, seen
 
-from fallow_core.model.qos_policy import EndingPolicy
-from fallow_core.model.task import ApplicationKey, SeenTask
+from fallow_core.model.qos_policy import TerminationPolicy
+from fallow_core.model.task import ApplicationKey, ObservedTask
 from fallow_core.qos.harm import harms
 from fallow_core.qos.need import Need
 from fallow_core.qos.victims import Choice, Past, choose
 from fallow_hookspecs import Application, Gang, Resources, TaskState
 
-POLICY = EndingPolicy(charge_core_seconds=60, budget=2)
+POLICY = TerminationPolicy(charge_core_seconds=60, budget=2)
 NOBODY = Past()
 ADHOC = "yarn/adhoc"
 
@@ -24,7 +24,7 @@ def ids(choice: Choice) -> set[str]:
     return {victim.task.task.id for victim in choice.victims}
 
 
-def chosen(need: Need, *tasks: SeenTask, policy: EndingPolicy = POLICY, past: Past = NOBODY) -> set[str]:
+def chosen(need: Need, *tasks: ObservedTask, policy: TerminationPolicy = POLICY, past: Past = NOBODY) -> set[str]:
     return ids(choose(need, node_view(*tasks), policy, past))
 
 
@@ -94,15 +94,15 @@ def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
         seen("held", use=gib(4), may_be_ended=False),
         seen("failed", use=gib(4)),
         seen("ordered", use=gib(4)),
-        seen("ending", use=gib(4), ending=True),
+        seen("termination", use=gib(4), termination=True),
         seen("ok", use=gib(1), age=99999),
     )
-    view = node_view(*tasks, ending=frozenset({key("ordered")}))
+    view = node_view(*tasks, termination=frozenset({key("ordered")}))
     choice = choose(pressure(4 * GIB), view, POLICY, Past(failed=frozenset({key("failed")})))
     assert (ids(choice), choice.shortfall) == ({"ok"}, 3 * GIB)
     assert choice.barred == {
-        key("held"): "its framework says that it may not be ended",
-        key("failed"): "it could not be ended a short time ago",
+        key("held"): "its framework says that it may not be terminated",
+        key("failed"): "it could not be terminated a short time ago",
     }
     assert choice.runners_up == ()
 
@@ -130,7 +130,7 @@ def test_masters_end_only_when_nothing_else_suffices() -> None:
         seen("am2", use=gib(4), age=0, application=application(masters=("am2",))),
     )
     workers = [seen(f"w{n}", use=gib(1), age=99999) for n in range(3)]
-    past = Past(endings_lately={workers[0].application_key: 99})
+    past = Past(terminations_lately={workers[0].application_key: 99})
     assert chosen(pressure(3 * GIB), master, named, *workers, past=past) == {"w0", "w1", "w2"}
     more = chosen(pressure(4 * GIB), master, named, *workers)
     assert len(more & {"am", "am2"}) == 1
@@ -170,7 +170,7 @@ def test_a_need_that_spares_masters_spares_them() -> None:
         pytest.param(seen("a", use=gib(1), age=None), seen("b", use=gib(1), age=100.0), id="unknown age, by name"),
     ],
 )
-def test_the_one_whose_end_would_cost_more_is_spared(spared: SeenTask, ended: SeenTask) -> None:
+def test_the_one_whose_end_would_cost_more_is_spared(spared: ObservedTask, ended: ObservedTask) -> None:
     longer_known = seen("older", use=gib(0.1), age=101.0)
     assert chosen(pressure(GIB), spared, ended, longer_known) == {"b"}
     assert chosen(pressure(GIB), longer_known, ended, spared) == {"b"}
@@ -194,7 +194,7 @@ def test_a_starting_task_of_unknown_age_has_done_no_work() -> None:
         (seen("t", age=0.0, ends_in_seconds=0.0), 10_000),
     ],
 )
-def test_the_nearer_its_end_the_dearer(task: SeenTask, percent: int) -> None:
+def test_the_nearer_its_end_the_dearer(task: ObservedTask, percent: int) -> None:
     assert harms([task], POLICY, {})(task).near_end_percent == percent
 
 
@@ -254,7 +254,7 @@ def test_a_choice_explains_itself() -> None:
 
 def test_an_application_that_used_up_its_budget_is_spared_as_long_as_others_suffice() -> None:
     hit, other = seen("hit", app="a", use=gib(1), age=0), seen("other", app="b", use=gib(1), age=99999)
-    past = Past(endings_lately={ApplicationKey(ETL, "a"): 2})
+    past = Past(terminations_lately={ApplicationKey(ETL, "a"): 2})
     assert chosen(pressure(GIB), hit, other, past=past) == {"other"}
     assert chosen(pressure(2 * GIB), hit, other, past=past) == {"hit", "other"}
 
@@ -266,7 +266,7 @@ def test_the_victims_of_one_choice_count_in_the_budget() -> None:
     assert Counter(name[0] for name in victims) == {"a": 2, "b": 2}
 
 
-def test_each_ending_makes_the_next_one_of_the_application_dearer() -> None:
+def test_each_termination_makes_the_next_one_of_the_application_dearer() -> None:
     tasks = seen("a", app="a", use=gib(1), age=100), seen("b", app="b", use=gib(1), age=110)
     assert chosen(pressure(GIB), *tasks) == {"a"}
-    assert chosen(pressure(GIB), *tasks, past=Past(endings_lately={ApplicationKey(ETL, "a"): 1})) == {"b"}
+    assert chosen(pressure(GIB), *tasks, past=Past(terminations_lately={ApplicationKey(ETL, "a"): 1})) == {"b"}

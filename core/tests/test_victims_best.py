@@ -11,7 +11,7 @@ from core.tests.test_victims import ADHOC, NOBODY, POLICY, chosen, gib, ids
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fallow_core.model.task import ApplicationKey, SeenTask
+from fallow_core.model.task import ApplicationKey, ObservedTask
 from fallow_core.qos.gangs import GangKey, gang_key, gangs
 from fallow_core.qos.harm import harms
 from fallow_core.qos.need import Need, NodeView
@@ -20,7 +20,7 @@ from fallow_core.qos.victims import Past, choose
 from fallow_hookspecs import Gang, Resources
 
 
-def gang_of(count: int, **more: int) -> list[SeenTask]:
+def gang_of(count: int, **more: int) -> list[ObservedTask]:
     gang = Gang(id="g", minimum=more.get("minimum", count), members=more.get("members", count))
     return [seen(f"g{n}", app="gang", use=gib(1), gang=gang, age=more.get("age", 10)) for n in range(count)]
 
@@ -37,7 +37,7 @@ def test_a_gang_with_a_member_that_may_not_end_does_not_end() -> None:
     choice = choose(pressure(GIB), node_view(*members), POLICY, NOBODY)
     assert choice.victims == ()
     assert choice.barred[key("g0")] == "its gang cannot end whole"
-    assert choice.barred[key("g1")] == "its framework says that it may not be ended"
+    assert choice.barred[key("g1")] == "its framework says that it may not be terminated"
 
 
 def test_members_elsewhere_that_would_be_of_no_use_are_harm_too() -> None:
@@ -80,9 +80,9 @@ def test_members_that_may_not_end_leave_the_gang_only_what_it_can_spare() -> Non
     assert (len(ids(choice)), choice.shortfall) == (2, 2 * GIB)
 
 
-def test_members_that_are_ending_here_are_not_taken_for_ones_elsewhere() -> None:
+def test_members_that_are_termination_here_are_not_taken_for_ones_elsewhere() -> None:
     members = gang_of(3, minimum=2)
-    view = node_view(*members, ending=frozenset({key("g0")}))
+    view = node_view(*members, termination=frozenset({key("g0")}))
     assert ids(choose(pressure(GIB), view, POLICY, NOBODY)) == {"g1", "g2"}
     assert choose(pressure(GIB), view, POLICY, NOBODY).victims[0].harm.gang_percent == 100
 
@@ -105,7 +105,7 @@ def gang(number: int) -> Gang:
     return Gang(id=f"g{number}", minimum=(2, 1, 3)[number], members=(3, 4, 3)[number])
 
 
-def tasks_of_a_node(most: int) -> st.SearchStrategy[list[SeenTask]]:
+def tasks_of_a_node(most: int) -> st.SearchStrategy[list[ObservedTask]]:
     task = st.builds(
         lambda app, mem, part, age, master, priority, progress, kept, held, in_gang: {
             "app": f"app{app}",
@@ -134,14 +134,14 @@ def tasks_of_a_node(most: int) -> st.SearchStrategy[list[SeenTask]]:
 
 
 PASTS = st.dictionaries(st.integers(0, 2).map(lambda n: ApplicationKey(ETL, f"app{n}")), st.integers(0, 4)).map(
-    lambda lately: Past(endings_lately=lately)
+    lambda lately: Past(terminations_lately=lately)
 )
 NEEDS = st.integers(1, 40).map(lambda n: pressure(n * GIB // 2))
 
 
 @settings(max_examples=60)
 @given(tasks_of_a_node(16), NEEDS, PASTS, st.randoms(use_true_random=False))
-def test_what_holds_for_every_choice(tasks: list[SeenTask], need: Need, past: Past, random: Random) -> None:
+def test_what_holds_for_every_choice(tasks: list[ObservedTask], need: Need, past: Past, random: Random) -> None:
     view = node_view(*tasks)
     choice = choose(need, view, POLICY, past)
     victims = choice.victims
@@ -161,11 +161,11 @@ def test_what_holds_for_every_choice(tasks: list[SeenTask], need: Need, past: Pa
 class Sets:
     """What sets of the tasks of a node free and cost, worked out from the harm of each and the rule of gangs."""
 
-    def __init__(self, tasks: Sequence[SeenTask], view: NodeView, past: Past) -> None:
+    def __init__(self, tasks: Sequence[ObservedTask], view: NodeView, past: Past) -> None:
         self.view, self.past = view, past
         self.tasks = [task for task in tasks if task.task.may_be_ended]
         self.gangs = gangs(tasks)
-        harm = harms(tasks, POLICY, past.endings_lately)
+        harm = harms(tasks, POLICY, past.terminations_lately)
         self.alone = {task.key: replace(harm(task), gang_percent=100).total for task in tasks}
         self.more = Counter[GangKey | None]()  # that all members of a gang end together costs so much more
         for task in tasks:
@@ -178,7 +178,7 @@ class Sets:
                 if cost is not None:
                     yield sum(self.view.use(task, "memory") or 0 for task in each), cost
 
-    def cost(self, ended: Sequence[SeenTask]) -> Cost | None:
+    def cost(self, ended: Sequence[ObservedTask]) -> Cost | None:
         """`None`: these may not end together."""
         harm = sum(self.alone[task.key] for task in ended)
         for name, lost in Counter(map(gang_key, ended)).items():
@@ -187,15 +187,15 @@ class Sets:
                 if lost < gang.here:
                     return None
                 harm += self.more[name]
-        left = self.past.endings_lately
-        endings = Counter(task.application_key for task in ended)
-        above = sum(max(n - max(POLICY.budget - left.get(app, 0), 0), 0) for app, n in endings.items())
+        left = self.past.terminations_lately
+        terminations = Counter(task.application_key for task in ended)
+        above = sum(max(n - max(POLICY.budget - left.get(app, 0), 0), 0) for app, n in terminations.items())
         return Cost(masters=sum(task.is_master for task in ended), above_budget=above, harm=harm, age_ms=0)
 
 
 @settings(max_examples=60)
 @given(tasks_of_a_node(12), NEEDS, PASTS)
-def test_of_up_to_twelve_tasks_those_with_the_least_harm_end(tasks: list[SeenTask], need: Need, past: Past) -> None:
+def test_of_up_to_twelve_tasks_those_with_the_least_harm_end(tasks: list[ObservedTask], need: Need, past: Past) -> None:
     view = node_view(*tasks)
     choice = choose(need, view, POLICY, past)
     sets = Sets(tasks, view, past)

@@ -18,10 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from fallow_core.ledger.due_offers import SLOW, GrowthDelays, due_rows
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.fleet import Fleet, FleetDue
 from fallow_core.ledger.node_ledger import node_ledger
-from fallow_core.ledger.publishing import SLOW, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, Limit, PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
@@ -130,7 +130,7 @@ def measured(nodes: int, rounds: int, pool: ThreadPoolExecutor) -> tuple[World, 
     Not before growth has been watched for as long as it is ever held.
     """
     world, due = World(nodes), None
-    warm = int(SLOW * POLICY.growth_hold_seconds / INTERVAL_SECONDS) + 2
+    warm = int(SLOW * POLICY.growth_delay_seconds / INTERVAL_SECONDS) + 2
     took, cpu, many = [], [], []
     for i in range(warm + rounds):
         world.step(due)
@@ -158,7 +158,7 @@ def plain(nodes: int, rounds: int, pool: ThreadPoolExecutor) -> float:
     due = world.due(pool)
     rows = {row.key: row for each in inputs for row in each.rows}
     for _ in range(rounds):
-        holds: Holds = {}
+        holds: GrowthDelays = {}
         began = time.perf_counter()
         found = []
         for each in inputs:

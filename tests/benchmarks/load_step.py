@@ -48,7 +48,7 @@ def lending(folder: Path, yarn: DemoFramework) -> Iterator[None]:
             "controlSocket": str(folder / "control.sock"),
             "metrics": "off",
             "capacity": {"cpu": {"watermark": "90%"}, "memory": {"watermark": "95%"}},
-            "publishing": {"mode": "enforce", "growthHold": GROWTH_HOLD},
+            "publishing": {"mode": "enforce", "growthDelay": GROWTH_HOLD},
         },
         "clusters.d/yarn.yaml": {
             "apiVersion": "fallow/v1",

@@ -1,7 +1,7 @@
-"""What an oscillating load costs batch: with take-back, and with a Fallow that only ends tasks by signal.
+"""What an oscillating load costs batch: with take-back, and with a Fallow that only terminates tasks by signal.
 
 A real ResourceManager and NodeManager, a queue of jobs, and an online load that takes memory and gives it back. Both
-runs are the same but for how overdraft is ended. Printed for each: containers lost, work lost, and how many of the
+runs are the same but for how overdraft is terminated. Printed for each: containers lost, work lost, and how many of the
 losses an application is charged with as a failure (any exit code but those of the scheduler's own kills).
 
     tox -e bench -- take_back [--seconds 600] [--period 150]

@@ -51,7 +51,7 @@ class Work:
     node: str
     stubborn: bool = False
     protected: bool = False
-    ending_at: float | None = None
+    termination_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -115,11 +115,11 @@ class Server:
                 return KillAnswer(result=KillResult.ALREADY_GONE)
             if task.protected:
                 return KillAnswer(result=KillResult.SPARED, reason="it holds a lock of the framework")
-            task.ending_at = task.ending_at or time.monotonic()
+            task.termination_at = task.termination_at or time.monotonic()
             self.state.told[task_id] = reason
             if force or not task.stubborn:
                 del self.state.tasks[task_id]
-            return KillAnswer(result=KillResult.ENDING)
+            return KillAnswer(result=KillResult.TERMINATING)
 
 
 class Model:
@@ -267,14 +267,14 @@ class MemoryInstance:
         return [work for work in self.server.tasks().values() if work.node in NODES.get(node.name, ())]
 
     def task(self, work: Work) -> Task:
-        ending = None if work.ending_at is None else time.monotonic() - work.ending_at
+        termination = None if work.termination_at is None else time.monotonic() - work.termination_at
         return Task(
             id=work.id,
             application_id=f"app-{work.id}",
             framework_node=work.node,
-            state=TaskState.RUNNING if ending is None else TaskState.ENDING,
+            state=TaskState.RUNNING if termination is None else TaskState.TERMINATING,
             requested=REQUEST,
-            ending_age_seconds=ending,
+            terminating_age_seconds=termination,
             cgroups=(f"memory/{work.id}",),
         )
 

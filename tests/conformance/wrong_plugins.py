@@ -335,10 +335,10 @@ class ListsTheCluster(MemoryInstance):
         return list(self.server.tasks().values())
 
 
-@breaks("tasks.ending", "Agent")
-class LeavesOutEndings(MemoryInstance):
+@breaks("tasks.terminating", "Agent")
+class LeavesOutTerminations(MemoryInstance):
     def works(self, node: Node) -> list[Work]:
-        return [work for work in super().works(node) if work.ending_at is None]
+        return [work for work in super().works(node) if work.termination_at is None]
 
 
 @breaks("tasks.vanished", "Agent")
@@ -367,7 +367,7 @@ class RequestInMiB(MemoryInstance):
 @breaks("tasks.values", "Agent")
 class EndsAndRuns(MemoryInstance):
     def task(self, work: Work) -> Task:
-        return replace(super().task(work), state=TaskState.RUNNING, ending_age_seconds=0.0)
+        return replace(super().task(work), state=TaskState.RUNNING, terminating_age_seconds=0.0)
 
 
 @breaks("tasks.application", "Agent")
@@ -427,7 +427,7 @@ class TheSecondTimeFails(MemoryInstance):
 
     def end(self, task_id: str, order: KillOrder) -> KillAnswer:
         if task_id in self.asked:
-            raise RuntimeError(f"{task_id} was ended already")
+            raise RuntimeError(f"{task_id} was terminated already")
         self.asked |= {task_id}
         return super().end(task_id, order)
 

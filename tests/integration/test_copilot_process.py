@@ -85,7 +85,7 @@ def test_a_kill_that_a_restart_cuts_off_is_asked_for_again(copilot: Make, tmp_pa
     assert isinstance(refused, Failure)
     started.start()
     answer = outcome(instance.start_kill_tasks(NODE, ORDER, 30.0))
-    assert answer.answers == {"t1": KillAnswer(result=KillResult.ENDING)}
+    assert answer.answers == {"t1": KillAnswer(result=KillResult.TERMINATING)}
 
 
 def test_a_slow_read_keeps_no_act_waiting(copilot: Make, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_slow_read_keeps_no_act_waiting(copilot: Make, tmp_path: Path) -> None
     reading = instance.start_list_tasks(Node(name="slow"), 30.0)
     wait_for(log.exists)
     answer = outcome(instance.start_kill_tasks(NODE, ORDER, 10.0))
-    assert answer.answers["t1"].result is KillResult.ENDING
+    assert answer.answers["t1"].result is KillResult.TERMINATING
     assert reading is not None
     assert not reading.done
 

@@ -118,7 +118,7 @@ def test_what_is_offered_and_ended_through_the_copilot_is_so(both: tuple[PluginI
     tasks = same(lambda asked: asked.start_list_tasks(NODE, 10.0), both).tasks
     order = KillOrder(task_ids=(tasks[-1].id, "container_1_0001_01_000099"), reason="memory is short", force=True)
     answers = outcome(there.start_kill_tasks(NODE, order, 10.0)).answers
-    assert [answers[task_id].result for task_id in order.task_ids] == [KillResult.ENDING, KillResult.ALREADY_GONE]
+    assert [answers[task_id].result for task_id in order.task_ids] == [KillResult.TERMINATING, KillResult.ALREADY_GONE]
 
     def listed(asked: PluginInstance) -> set[str]:
         return {task.id for task in outcome(asked.start_list_tasks(NODE, 10.0)).tasks}

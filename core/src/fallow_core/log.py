@@ -27,7 +27,7 @@ def _text(value: object) -> str:
 
 
 class RepeatFilter(logging.Filter):
-    """Holds back a warning or an error whose text was already written within the last minute."""
+    """GrowthDelays back a warning or an error whose text was already written within the last minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -144,9 +144,9 @@ func (c *copilot) ListTasks(ctx context.Context, request *pb.ListTasksRequest) (
 			AgeSeconds:           proto.Float64(time.Since(each.started).Seconds()),
 			Processes:            []*pb.Process{leader(each)},
 		}
-		if !each.ending.IsZero() {
-			listed.State = pb.TaskState_TASK_STATE_ENDING
-			listed.EndingAgeSeconds = proto.Float64(time.Since(each.ending).Seconds())
+		if !each.termination.IsZero() {
+			listed.State = pb.TaskState_TASK_STATE_TERMINATING
+			listed.TerminationAgeSeconds = proto.Float64(time.Since(each.termination).Seconds())
 		}
 		list.Tasks = append(list.Tasks, listed)
 	}
@@ -163,7 +163,7 @@ func (c *copilot) KillTasks(ctx context.Context, request *pb.KillTasksRequest) (
 	}
 	outcome := &pb.KillOutcome{Answers: map[string]*pb.KillAnswer{}}
 	for _, id := range request.GetTaskIds() {
-		answer := &pb.KillAnswer{Result: pb.KillResult_KILL_RESULT_ENDING}
+		answer := &pb.KillAnswer{Result: pb.KillResult_KILL_RESULT_TERMINATING}
 		found, err := false, error(nil)
 		if c.isHere(request.GetNode()) {
 			found, err = c.queue.end(id, signal)

@@ -35,7 +35,7 @@ type task struct {
 	process    *os.Process
 	startTicks int64
 	started    time.Time
-	ending     time.Time // zero until it was told to end
+	termination     time.Time // zero until it was told to end
 	done       chan struct{}
 }
 
@@ -123,7 +123,7 @@ func (q *queue) start(line string) error {
 	return nil
 }
 
-// alive are the tasks that hold resources, those that are ending included.
+// alive are the tasks that hold resources, those that are terminating included.
 func (q *queue) alive() []*task {
 	kept := make([]*task, 0, len(q.tasks))
 	for _, each := range q.tasks {
@@ -158,8 +158,8 @@ func (q *queue) end(id string, signal syscall.Signal) (found bool, err error) {
 		if errors.Is(err, os.ErrProcessDone) {
 			return false, nil
 		}
-		if err == nil && each.ending.IsZero() {
-			each.ending = time.Now()
+		if err == nil && each.termination.IsZero() {
+			each.termination = time.Now()
 		}
 		return true, err
 	}

@@ -52,8 +52,8 @@ class Node:
 class Offer:
     """The most that the framework may have allocated on one of its nodes, its own allocations included.
 
-    It may be below what is allocated: then nothing new starts there, and nothing is ended, except for a resource in
-    `take_back`: there the framework's own scheduler is to end work, by its own choice, until it fits, and
+    It may be below what is allocated: then nothing new starts there, and nothing is terminated, except for a resource
+    in `take_back`: there the framework's own scheduler is to end work, by its own choice, until it fits, and
     `take_back[resource]` is the notice in seconds, counted from when the size is in force.
     """
 

@@ -5,7 +5,7 @@
     PluginError
     ├── TryLater   not now; core asks again after the given time
     ├── Broken     not before the configuration changes
-    └── Veto       of a wrapper: these tasks are not to be ended
+    └── Veto       of a wrapper: these tasks are not to be terminated
 
 Any other exception from a hook marks that one call as failed: core counts it, backs off and goes on.
 """
@@ -36,7 +36,7 @@ class Veto(PluginError):  # noqa: N818 - reads as what it is
     """Raised by a wrapper of `kill_tasks` before it yields: these tasks of the order are spared, the others are not.
 
     `spared` has the reason of each, which `fallow explain` shows. It holds for orders on their way to the plugin. Where
-    the plugin cannot be asked (its lane is stalled, its call failed) core ends tasks under pressure by itself.
+    the plugin cannot be asked (its lane is stalled, its call failed) core terminates tasks under pressure by itself.
     """
 
     def __init__(self, spared: Mapping[str, str]) -> None:

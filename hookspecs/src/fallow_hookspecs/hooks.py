@@ -61,7 +61,7 @@ def report_capacity(
 
 @hookspec
 def list_tasks(node: Node, timeout_seconds: float) -> TaskList | None:
-    """All tasks of this cluster on this node that hold resources, those that are ending included.
+    """All tasks of this cluster on this node that hold resources, those that are terminating included.
 
     **Called** on the agent, every second or so (reads lane). It asks only what is on the node: ten thousand agents do
     not talk to one resource manager.
@@ -86,10 +86,11 @@ def kill_tasks(node: Node, order: KillOrder, timeout_seconds: float) -> KillOutc
     :param node: the node the tasks are on.
     :param order: which tasks, why, and whether now.
     :param timeout_seconds: the answer is due within this time.
-    :return: one answer for each task, as soon as the endings are under way. What is really gone core sees by itself.
+    :return: one answer for each task, as soon as the terminations are under way. What is really gone core sees by
+    itself.
 
     **Repeating** for the same task is harmless; a task that has gone is `ALREADY_GONE`. **Errors**: one task that
-    cannot be ended is an answer, not an exception.
+    cannot be terminated is an answer, not an exception.
     """
 
 

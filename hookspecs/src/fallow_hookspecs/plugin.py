@@ -15,7 +15,7 @@ WRAPPER_GROUP = "fallow.wrappers"
 
 
 class Role(StrEnum):
-    """What an instance is for: the controller reports and publishes, the agent lists and ends tasks on one node."""
+    """What an instance is for: the controller reports and publishes, the agent lists and terminates tasks of a node."""
 
     CONTROLLER = "controller"
     AGENT = "agent"

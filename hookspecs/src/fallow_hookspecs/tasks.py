@@ -24,11 +24,11 @@ class Daemon:
 
 
 class TaskState(StrEnum):
-    """Where a task is in its life. A task that is ending still holds its resources."""
+    """Where a task is in its life. A task that is terminating still holds its resources."""
 
     STARTING = "starting"
     RUNNING = "running"
-    ENDING = "ending"
+    TERMINATING = "termination"
 
 
 class TaskRole(StrEnum):
@@ -40,7 +40,9 @@ class TaskRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """The gang of a task: fewer than `minimum` of its members are of no use. Those that are ending are members too."""
+    """The gang of a task: fewer than `minimum` of its members are of no use. Those that are terminating are members
+    too.
+    """
 
     id: str
     minimum: int
@@ -52,8 +54,8 @@ class Task:
     """The smallest thing that the framework can lose.
 
     A bigger `priority` is more important, whatever the framework's own sense. `progress` and `kept_share` are 0 to 1;
-    `kept_share` is the part of its work that a checkpoint or shuffle service keeps when it is ended. A task that is a
-    pod has `pod_uid`. `cgroups` are directories relative to the cgroup root; `processes` are the leaders of a task
+    `kept_share` is the part of its work that a checkpoint or shuffle service keeps when it is terminated. A task that
+    is a pod has `pod_uid`. `cgroups` are directories relative to the cgroup root; `processes` are the leaders of a task
     without a cgroup; core measures its usage from either.
     """
 
@@ -64,7 +66,7 @@ class Task:
     requested: Resources
     role: TaskRole = TaskRole.WORKER
     age_seconds: float | None = None
-    ending_age_seconds: float | None = None
+    terminating_age_seconds: float | None = None
     priority: int = 0
     opportunistic: bool = False
     progress: float | None = None
@@ -104,7 +106,7 @@ class KillOrder:
 class KillResult(StrEnum):
     """What became of one task of an order. `EVICT`: it is a pod, core uses the Eviction API."""
 
-    ENDING = "ending"
+    TERMINATING = "termination"
     ALREADY_GONE = "already gone"
     SPARED = "spared"
     EVICT = "evict"

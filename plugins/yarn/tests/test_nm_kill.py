@@ -22,7 +22,7 @@ from fallow_yarn.nm.processes import PROC_ROOT, Stat, read_environment, read_sta
 from fallow_yarn.nm.proof import Proof
 from fallow_yarn.nm.tree import Found
 
-ENDING = KillAnswer(result=KillResult.ENDING)
+ENDING = KillAnswer(result=KillResult.TERMINATING)
 LAUNCH = 'setsid sh -c "$1" & wait $!; exit $?'
 SLEEP = "exec sleep 600"
 ONE = "container_1_0001_01_000001"

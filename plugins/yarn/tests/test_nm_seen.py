@@ -60,14 +60,14 @@ def test_what_is_listed_is_seen_with_its_node() -> None:
 
 
 def test_what_has_ended_is_left_out_unless_it_left_processes() -> None:
-    done = listing(listed(ONE, TaskState.ENDING, is_done=True), listed(TWO, TaskState.ENDING, is_done=True))
-    assert states(look(Seen(), {NODE_ID: done}, processes(TWO))) == {TWO: TaskState.ENDING}
+    done = listing(listed(ONE, TaskState.TERMINATING, is_done=True), listed(TWO, TaskState.TERMINATING, is_done=True))
+    assert states(look(Seen(), {NODE_ID: done}, processes(TWO))) == {TWO: TaskState.TERMINATING}
 
 
 def test_a_container_ends_since_it_was_first_seen_to() -> None:
     first = look(Seen(), {NODE_ID: listing(listed(ONE), listed(TWO))}, {}, at=1.0)
     assert first.entries[ONE].ending_since is None
-    ending = {NODE_ID: listing(listed(ONE, TaskState.ENDING), listed(TWO))}
+    ending = {NODE_ID: listing(listed(ONE, TaskState.TERMINATING), listed(TWO))}
     second = look(first, ending, {}, at=2.0)
     third = look(second, ending, {}, at=3.0)
     assert [seen.entries[ONE].ending_since for seen in (second, third)] == [2.0, 2.0]
@@ -109,7 +109,7 @@ def test_a_container_that_its_node_manager_forgot_runs_on_with_what_it_requested
 
 
 def test_what_a_finished_container_left_behind_runs_on_when_its_entry_is_gone() -> None:
-    first = look(Seen(), {NODE_ID: listing(listed(ONE, TaskState.ENDING, is_done=True))}, processes(ONE))
+    first = look(Seen(), {NODE_ID: listing(listed(ONE, TaskState.TERMINATING, is_done=True))}, processes(ONE))
     second = look(first, {NODE_ID: listing()}, processes(ONE))
     assert states(second) == {ONE: TaskState.RUNNING}
     assert second.entries[ONE].ending_since is None

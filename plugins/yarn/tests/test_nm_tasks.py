@@ -162,10 +162,10 @@ def test_a_container_that_starts_has_no_process_and_no_age(host: Host) -> None:
 
 
 def test_a_container_ends_for_as_long_as_it_was_seen_to(host: Host) -> None:
-    host.lists(ONE, TaskState.ENDING)
-    assert host.task().ending_age_seconds == 0.0
+    host.lists(ONE, TaskState.TERMINATING)
+    assert host.task().terminating_age_seconds == 0.0
     host.clock.now += 3
-    assert host.task().ending_age_seconds == 3.0
+    assert host.task().terminating_age_seconds == 3.0
 
 
 def test_the_age_of_a_list_counts_from_the_question_and_grows_while_there_is_no_answer(host: Host) -> None:
@@ -199,8 +199,8 @@ def test_a_container_that_was_never_listed_is_found_by_its_environment(host: Hos
     [
         (TaskState.STARTING, False, KillResult.FAILED, "has no process yet"),
         (TaskState.RUNNING, False, KillResult.NO_ACCESS, "none of its processes can be seen"),
-        (TaskState.ENDING, False, KillResult.ENDING, ""),
-        (TaskState.ENDING, True, KillResult.ALREADY_GONE, ""),
+        (TaskState.TERMINATING, False, KillResult.TERMINATING, ""),
+        (TaskState.TERMINATING, True, KillResult.ALREADY_GONE, ""),
     ],
 )
 def test_what_has_no_process_here_is_what_its_node_manager_says(

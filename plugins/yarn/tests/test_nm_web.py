@@ -62,8 +62,8 @@ def test_a_container_has_its_state_its_request_and_its_application(serve: Serve)
         (("NEW", "LOCALIZING", "LOCALIZED", "SCHEDULED"), TaskState.STARTING),
         (("RUNNING", "RELAUNCHING", "REINITIALIZING", "REINITIALIZING_AWAITING_KILL"), TaskState.RUNNING),
         (("PAUSING", "PAUSED", "RESUMING", "A_STATE_OF_LATER"), TaskState.RUNNING),
-        (("LOCALIZATION_FAILED", "EXITED_WITH_SUCCESS", "EXITED_WITH_FAILURE", "KILLING"), TaskState.ENDING),
-        (("CONTAINER_CLEANEDUP_AFTER_KILL", "CONTAINER_RESOURCES_CLEANINGUP"), TaskState.ENDING),
+        (("LOCALIZATION_FAILED", "EXITED_WITH_SUCCESS", "EXITED_WITH_FAILURE", "KILLING"), TaskState.TERMINATING),
+        (("CONTAINER_CLEANEDUP_AFTER_KILL", "CONTAINER_RESOURCES_CLEANINGUP"), TaskState.TERMINATING),
     ],
 )
 def test_the_node_managers_states_are_three(serve: Serve, states: tuple[str, ...], expected: TaskState) -> None:

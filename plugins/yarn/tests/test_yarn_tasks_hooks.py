@@ -21,7 +21,7 @@ from fallow_yarn.rm.nodes import State
 Serve = Callable[..., Endpoint]
 ONE, TWO, THREE = container(1), container(2), container(3)
 LONG_AGO = 2000  # ticks after the start of this host
-ENDING = KillAnswer(result=KillResult.ENDING)
+ENDING = KillAnswer(result=KillResult.TERMINATING)
 ETL = replace(fakes.ETL, id="application_1700000000000_0001", master=ONE)
 
 
@@ -173,7 +173,7 @@ def test_in_both_roles_what_may_not_be_signalled_here_is_ended_through_the_resou
     manager.reading_now = reading(entry(http_address=address))
     answers = kill(reported(proc, manager), ONE, TWO, THREE, force=True)
     assert {i: answer.result for i, answer in answers.items()} == {
-        ONE: KillResult.ENDING,
+        ONE: KillResult.TERMINATING,
         TWO: KillResult.FAILED,
         THREE: KillResult.ALREADY_GONE,
     }
@@ -204,7 +204,7 @@ def test_a_refusal_is_each_containers_own_and_a_resource_manager_that_is_away_is
     assert answers[ONE].result is KillResult.NO_ACCESS
     assert answers[ONE].reason == f"nor does the ResourceManager end it: {error}"
     assert [container_id for container_id, _ in manager.signalled] == asked
-    others = KillResult.ENDING if len(asked) > 1 else KillResult.NO_ACCESS
+    others = KillResult.TERMINATING if len(asked) > 1 else KillResult.NO_ACCESS
     assert {answers[TWO].result, answers[THREE].result} == {others}
 
 

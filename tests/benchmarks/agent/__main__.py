@@ -53,7 +53,7 @@ def _cost() -> None:
 def _memory() -> None:
     found = memory.reactions(RUNS)
     _show(found.seconds)
-    print(f"  runs in which the mark was not crossed: {found.missed}")
+    print(f"  runs in which the threshold was not crossed: {found.missed}")
 
 
 def _cpu() -> None:

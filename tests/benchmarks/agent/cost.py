@@ -17,7 +17,7 @@ ENFORCED = {
     "memoryEvict": {"mode": "enforce"},
 }
 SETTLE_SECONDS = 20.0
-IMPORTS = "import fallow_core.cli.main, fallow_core.cli.agent, fallow_core.standalone.agent_process"
+IMPORTS = "import fallow_core.cli.main, fallow_core.cli.agent, fallow_core.runtime.agent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

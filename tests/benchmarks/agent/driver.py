@@ -12,15 +12,15 @@ from typing import Any, cast
 from tests.benchmarks.agent.stage import ACCOUNTING, CPU, start_ticks
 
 from fallow_core import log
-from fallow_core.config.settings import Cluster
+from fallow_core.config.settings import ClusterSettings
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.node import signals
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.procfs import TICKS_PER_SECOND, CpuCounters
-from fallow_core.node.quick_look import KeptFile
-from fallow_core.standalone import aside
-from fallow_core.standalone.agent_process import AgentProcess
+from fallow_core.node.quick_probe import KeptFile
+from fallow_core.runtime import config_subprocess
+from fallow_core.runtime.agent import AgentProcess
 from fallow_hookspecs import (
     API_LEVEL,
     ClusterConfig,
@@ -89,7 +89,7 @@ class Groups:
         """Signal the processes."""
         for name in order.task_ids:
             signals.end(self.known[name].processes, order.force)
-        return KillOutcome(answers=dict.fromkeys(order.task_ids, KillAnswer(result=KillResult.ENDING)))
+        return KillOutcome(answers=dict.fromkeys(order.task_ids, KillAnswer(result=KillResult.TERMINATING)))
 
     @hookimpl
     def set_cgroup_parent(self) -> Placement:
@@ -115,14 +115,14 @@ def main() -> None:
         name="bench", api_levels=levels, config_model=lambda: cast("Any", dict), build=lambda _: Groups(f"{top}/batch")
     )
     source = PluginSource(name="bench", distribution="bench", version="1", target="driver")
-    cluster = Cluster(
+    cluster = ClusterSettings(
         file=folder / "c.yaml",
         plugin=LoadedPlugin(plugin=plugin, source=source),
         config=ClusterConfig(name="b", roles=frozenset({Role.AGENT}), spec=None),
         account=AccountPolicy(),
         node_selector={},
     )
-    config = replace(aside.Reading(folder).result(), clusters=(cluster,))
+    config = replace(config_subprocess.Reading(folder).result(), clusters=(cluster,))
     log.set_up("info")
     agent = AgentProcess(config)
     total = ACCOUNTING / top / "cpuacct.usage"

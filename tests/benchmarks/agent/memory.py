@@ -1,4 +1,4 @@
-"""A task allocates 1 GiB/s towards the memory mark: how soon after it is crossed does a signal reach it?
+"""A task allocates 1 GiB/s towards the memory threshold: how soon after it is crossed does a signal reach it?
 
 Three watch the same crossing: the agent, which signals; a loop that looks once a second; and earlyoom, where it is
 installed, which only says whom it would signal. The mark lies a little above what is in use, and the task's group has a
@@ -33,7 +33,7 @@ AGENT, EARLYOOM = COUNTS = ("fallow agent", "earlyoom")
 
 @dataclass(slots=True)
 class Reactions:
-    """Seconds from the crossing, by who reacted. `missed`: runs in which the mark was not crossed by the task."""
+    """Seconds from the crossing, by who reacted. `missed`: runs in which the threshold was not crossed by the task."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     missed: int = 0
@@ -61,7 +61,7 @@ def reactions(runs: int) -> Reactions:
     total, found = read_memory(PROC_ROOT).total_bytes, Reactions()
     percent = -(-(used_bytes() + round(ABOVE_GIB * GIB)) * 100 // total)
     mark = -(-total * percent // 100)
-    evict = {"mode": "enforce", "mark": f"{percent}%", "lowerMark": f"{percent - 1}%", "coolDown": "1s"}
+    evict = {"mode": "enforce", "threshold": f"{percent}%", "lowerThreshold": f"{percent - 1}%", "coolDown": "1s"}
     with tempfile.TemporaryDirectory() as name, Stage(Path(name), qos={"memoryEvict": evict}) as stage:
         (MEMORY / stage.group / "memory.limit_in_bytes").write_text(f"{LIMIT_BYTES}")
         stage.start()

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from fallow_core.api.control_socket import ask
 from fallow_core.errors import NotRunningError
-from fallow_core.standalone.control import ask
 
 CPU, ACCOUNTING, MEMORY = CONTROLLERS = tuple(Path("/sys/fs/cgroup") / name for name in ("cpu", "cpuacct", "memory"))
 
@@ -92,7 +92,7 @@ class Stage:
         return process
 
     def end(self, name: str) -> None:
-        """End a task, and remove its groups as its framework would."""
+        """Terminate a task, and remove its groups as its framework would."""
         process = self.tasks.pop(name)
         with suppress(ProcessLookupError):
             process.kill()

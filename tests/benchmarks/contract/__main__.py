@@ -28,7 +28,7 @@ from tests.integration.copilot_stage import Copilot, build, lay_out, through
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure
-from fallow_core.standalone.inbox import Inbox
+from fallow_core.runtime.inbox import Inbox
 
 SECONDS = 30.0
 MIB = 2**20

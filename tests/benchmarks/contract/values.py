@@ -106,8 +106,8 @@ class Instance:
     def __init__(self, cluster: ClusterConfig) -> None:
         self._reports = cycle([report(second) for second in range(SECONDS)])
         self._lists = cycle([task_list(second) for second in range(SECONDS)])
-        ending = KillAnswer(result=KillResult.ENDING)
-        self._outcome = KillOutcome(answers={task.id: ending for task in task_list().tasks})
+        termination = KillAnswer(result=KillResult.TERMINATING)
+        self._outcome = KillOutcome(answers={task.id: termination for task in task_list().tasks})
 
     @hookimpl
     def report_capacity(self, nodes: tuple[Node, ...]) -> CapacityReport:

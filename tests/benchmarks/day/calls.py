@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.rows import RowKey
 from fallow_hookspecs import Resources
 
@@ -32,7 +32,7 @@ class Report(NamedTuple):
 class Call:
     """A call with offers under way."""
 
-    due: tuple[Due, ...]
+    due: tuple[DueOffer, ...]
     sent_at: float
     ends_at: float
     answered: bool

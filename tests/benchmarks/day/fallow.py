@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from tests.benchmarks.day.frameworks import MASTER, NOTHING, UNIT, NodeManager
 
 from fallow_core.ledger import rows as ledger_rows
+from fallow_core.ledger.due_offers import DueOffer, GrowthDelays, due_rows
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
-from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.take_back import Situation, TakeBacks, step
-from fallow_core.ledger.take_back_due import with_take_backs
+from fallow_core.ledger.take_back_offers import with_take_backs
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.take_back_policy import TakeBackPolicy
@@ -47,13 +47,13 @@ class Fallow:
     takes: TakeBacks = field(default_factory=TakeBacks)
     ledgers: dict[str, NodeLedger] = field(default_factory=dict)
     take_backs: int = 0
-    _holds: Holds = field(default_factory=dict)
+    _growth_delays: GrowthDelays = field(default_factory=dict)
     _before: dict[RowKey, tuple[Resources, ...]] = field(default_factory=dict)
 
     def restart(self) -> None:
         """It dies and starts anew: all that it knows is its journal."""
         self.rows, self.pending, self.ledgers = {}, {}, {}
-        self.takes, self._holds, self._before = TakeBacks(), {}, dict(self.journal)
+        self.takes, self._growth_delays, self._before = TakeBacks(), {}, dict(self.journal)
 
     def observe(self, key: RowKey, size: Resources, allocated: Resources, asked_at: float, now: float) -> None:
         """A report about one row."""
@@ -74,7 +74,7 @@ class Fallow:
         self.rows[key] = row
         self.journal[key] = tuple(sent.size for sent in row.in_flight)
 
-    def due(self, node: str, seen: Seen, now: float) -> list[Due]:
+    def due(self, node: str, seen: Seen, now: float) -> list[DueOffer]:
         """What is due on a node now."""
         rows = tuple(
             ledger_rows.at_least(shown_to_ledger(self.rows[key]), manager.allocated)
@@ -94,7 +94,7 @@ class Fallow:
         )
         ledger = self.ledgers[node] = node_ledger(inputs)
         lasts = dict.fromkeys(self.accounts, LASTS_SECONDS)
-        due = due_rows(ledger, rows, self._holds, self.publishing, now, lasts)
+        due = due_rows(ledger, rows, self._growth_delays, self.publishing, now, lasts)
         situations = {row.key: self._situation(row, seen, now) for row in rows}
         self.takes, decisions = step(self.takes, ledger.memory, situations, self.taking_back, now)
         self.take_backs += sum(d.start for d in decisions.values())
@@ -120,13 +120,13 @@ class Fallow:
             total = Resources(total.cpu_milli + row.belief("cpu"), total.memory_bytes + row.belief("memory"))
         return total
 
-    def send(self, due: tuple[Due, ...], now: float) -> None:
+    def send(self, due: tuple[DueOffer, ...], now: float) -> None:
         """A call with these sizes begins."""
         for d in due:
             self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, now)
             self.journal[d.key] = tuple(sent.size for sent in self.rows[d.key].in_flight)
 
-    def ended(self, due: tuple[Due, ...], sent_at: float, *, answered: bool, now: float) -> None:
+    def ended(self, due: tuple[DueOffer, ...], sent_at: float, *, answered: bool, now: float) -> None:
         """A call has ended."""
         for d in due:
             row = self.rows.get(d.key)

@@ -98,7 +98,7 @@ class NodeManager:
         self.size, self.deadline, self.forgets_until = configured, FAR, now + 20
 
     def step(self, now: float) -> int:
-        """Carry out updates, end tasks whose time has come; the number of those ended by a deadline."""
+        """Carry out updates, terminate tasks whose time has come; the number of those ended by a deadline."""
         while self.updates and self.updates[0].at <= now:
             update = self.updates.pop(0)
             self.size = update.size

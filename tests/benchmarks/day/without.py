@@ -9,9 +9,9 @@ from unittest.mock import patch
 from tests.benchmarks.day import fallow
 from tests.benchmarks.day.world import Day
 
-from fallow_core.ledger import accounts, node_ledger, publishing, take_back, together
+from fallow_core.ledger import accounts, cross_resource, due_offers, node_ledger, take_back
+from fallow_core.ledger.due_offers import DueResource
 from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
-from fallow_core.ledger.publishing import DueResource
 from fallow_core.ledger.rows import RowKey
 from fallow_core.ledger.sharing import Claim, Share, shares
 
@@ -23,7 +23,7 @@ def _patched(*patches: tuple[object, str, object]) -> Change:
 
 
 def _no_hold(day: Day) -> tuple[Day, Sequence[tuple[object, str, object]]]:
-    return replace(day, publishing=replace(day.publishing, growth_hold_seconds=0.0)), ()
+    return replace(day, publishing=replace(day.publishing, growth_delay_seconds=0.0)), ()
 
 
 def _far(day: Day) -> tuple[Day, Sequence[tuple[object, str, object]]]:
@@ -59,7 +59,7 @@ def _all_too_large(ledger: ResourceLedger) -> Collection[RowKey]:
     return [row.key for row in ledger.rows if ledger.overcommitted and row.size < row.newest]
 
 
-def _any_unit(newest: int, wanted: int, band_percent: int) -> bool:
+def _any_unit(newest: int, wanted: int, dead_band_percent: int) -> bool:
     return newest != wanted
 
 
@@ -75,21 +75,21 @@ def _no_blast_radius(*_: object) -> int:
     return 2**62
 
 
-DECIDE = publishing._decide
+DECIDE = due_offers._decide
 RULES: Mapping[str, Change] = {
     "held growth": _no_hold,
-    "little growth held longer": _patched((publishing, "SLOW", 1)),
+    "little growth held longer": _patched((due_offers, "SLOW", 1)),
     "growth out of what others may not believe": _patched((node_ledger, "grown", _grown_regardless)),
     "sizes in flight": _patched((fallow, "shown_to_ledger", lambda row: replace(row, in_flight=()))),
-    "falls when another waits": _patched((publishing, "_decide", _nobody_waits)),
-    "such a fall is half a step": _patched((publishing, "STEP_PERCENT", 0)),
-    "no more rows fall than suffice": _patched((publishing, "_too_large", _all_too_large)),
+    "falls when another waits": _patched((due_offers, "_decide", _nobody_waits)),
+    "such a fall is half a step": _patched((due_offers, "STEP_PERCENT", 0)),
+    "no more rows fall than suffice": _patched((due_offers, "_too_large", _all_too_large)),
     "the drain towards fair": _patched((accounts, "shares", _undrained)),
-    "the band": _patched((publishing, "beyond_band", _any_unit)),
-    "falls only when needed": _patched((publishing, "_capped", _falls_anyway)),
-    "falls further than it must": _patched((publishing, "_further", _no_further)),
-    "the cut to what can be used": _patched((together, "ROUNDS", 0)),
-    "cut more than once": _patched((together, "ROUNDS", 1)),
+    "the dead band": _patched((due_offers, "beyond_dead_band", _any_unit)),
+    "falls only when needed": _patched((due_offers, "_capped", _falls_anyway)),
+    "falls further than it must": _patched((due_offers, "_further", _no_further)),
+    "the cut to what can be used": _patched((cross_resource, "ROUNDS", 0)),
+    "cut more than once": _patched((cross_resource, "ROUNDS", 1)),
     "spreading what nobody asks for": _patched((accounts, "shares", _unspread)),
     "the blast radius": _patched((take_back, "budget", _no_blast_radius)),
     "the far timeout": _far,

@@ -11,7 +11,7 @@ from tests.benchmarks.day.frameworks import FAR, GIB, NOTHING, UNIT, Framework, 
 from tests.benchmarks.day.judge import Tally, Want, fair_tasks
 
 from fallow_core.ledger.capacity import batch_capacity
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
@@ -197,7 +197,7 @@ class World:
     # Fallow
 
     def _tick(self) -> None:
-        due: list[Due] = []
+        due: list[DueOffer] = []
         for node in self.nodes:
             used = [load.used(self.now) for load in self._loads[node]]
             usages = [
@@ -218,7 +218,7 @@ class World:
             if own and line.call is None:
                 self._send(own, line)
 
-    def _send(self, due: tuple[Due, ...], line: Line) -> None:
+    def _send(self, due: tuple[DueOffer, ...], line: Line) -> None:
         before = {d.key: self.fallow.rows[d.key] for d in due}
         self.fallow.send(due, self.now)
         fate = line.fate(self.now)
@@ -233,7 +233,7 @@ class World:
 
     # What is counted
 
-    def _check_growth(self, due: Due, before: Row) -> None:
+    def _check_growth(self, due: DueOffer, before: Row) -> None:
         """What raises a belief fits with all that is believed; floors apart, above which sizes are told apart."""
         believed, batch = self.fallow.believed(due.key.node, self._seen[due.key.node]), self._batch[due.key.node]
         floor, allocated = self.fallow.floors[due.key.cluster], self._managers[due.key].allocated
@@ -295,7 +295,7 @@ def _less_masters(batch: Resources, frameworks: Sequence[Framework], node: int) 
     )
 
 
-def _cause(due: Due, before: Row) -> str:
+def _cause(due: DueOffer, before: Row) -> str:
     """Why a size was sent, of each resource that was due, and whether that one falls or grows."""
     found = []
     for reason in due.why.split("; "):

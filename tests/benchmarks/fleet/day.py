@@ -14,8 +14,8 @@ from random import Random
 from typing import Final
 
 from fallow_core.ledger import rows as ledger_rows
+from fallow_core.ledger.due_offers import GrowthDelays, due_rows
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
-from fallow_core.ledger.publishing import Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
@@ -29,7 +29,7 @@ FLOOR: Final = Resources(1000, 1024 * MIB_BYTES)
 DEFAULT: Final = PublishingPolicy(mode=PublishingMode.ENFORCE)
 POLICIES: Final[Mapping[str, PublishingPolicy]] = {
     "Fallow": DEFAULT,
-    "Fallow, band 10%, growthHold 15s": replace(DEFAULT, band_percent=10, growth_hold_seconds=15.0),
+    "Fallow, band 10%, growthDelay 15s": replace(DEFAULT, dead_band_percent=10, growth_delay_seconds=15.0),
 }
 ROUND_SECONDS: Final = round(DEFAULT.publish_interval_seconds)
 ROUNDS: Final = 86400 // ROUND_SECONDS
@@ -117,7 +117,7 @@ def simulate(count: int) -> Simulated:
 
 def _ours(seed: int, policy: PublishingPolicy) -> NodeDay:
     key = RowKey("node", CLUSTER, "node")
-    row, holds, day = _reported(None, key, FLOOR, 0.0, policy), Holds(), NodeDay()
+    row, holds, day = _reported(None, key, FLOOR, 0.0, policy), GrowthDelays(), NodeDay()
     for number, used in enumerate(load(Random(seed))):
         now = float(number * ROUND_SECONDS)
         ledger = node_ledger(_inputs(row, used, now, policy))

@@ -8,12 +8,12 @@ from pathlib import Path
 from tests.e2e.guest.conftest import Start, until
 from tests.e2e.told import knobs
 
-from fallow_core.agent.knob_changes import Wanted
-from fallow_core.agent.knobs import Knobs
-from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_writer import Knobs
 from fallow_core.node.cgroups import cpu
+from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob
+from fallow_core.state.original_values import KnobsFile
 
 CLUSTERS = frozenset({"yarn/e2e"})
 NAMES = ("cpu.max", "cpu.weight", "cpu.idle")
@@ -89,7 +89,7 @@ def test_what_others_change_meanwhile_is_noticed_and_put_right(hierarchy: Hierar
     assert knobs(hierarchy, top, NAMES[:2]) == {f"{top}/cpu.max": "50000 100000", f"{top}/cpu.weight": "1"}
 
 
-def squeeze_and_die(hierarchy: Hierarchy, top: str, pid: int, folder: Path) -> None:
+def throttle_and_die(hierarchy: Hierarchy, top: str, pid: int, folder: Path) -> None:
     """In a process of its own, which ends as by kill -9. It is a fork: to start Python anew takes long here."""
     child = os.fork()
     if child:
@@ -114,7 +114,7 @@ def test_after_kill_9_another_process_puts_everything_back(
     hierarchy.write(f"{top}/c1", "cpu.max", "70000 50000")
     shell = start("", "sh", "-c", "while :; do sleep 0.1; done")
     before = knobs(hierarchy, "", NAMES)
-    squeeze_and_die(hierarchy, top, shell, tmp_path)
+    throttle_and_die(hierarchy, top, shell, tmp_path)
     assert knobs(hierarchy, "", NAMES) != before
     until(lambda: len(hierarchy.processes("own/task")) > 1, "a child in the group")
     acting = Knobs(hierarchy, KnobsFile(tmp_path))

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from tests.e2e.guest.conftest import Start
 
-from fallow_core.agent.knob_changes import Wanted
-from fallow_core.agent.knobs import Knobs
-from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_writer import Knobs
 from fallow_core.node import topology
 from fallow_core.node.cgroups import cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.state.original_values import KnobsFile
 
 CLUSTERS = frozenset({"yarn/e2e"})
 

@@ -8,8 +8,8 @@ from collections import defaultdict
 from tests.e2e.guest.conftest import Start, until
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.quick_look import CpuLook, QuickLook
-from fallow_core.node.wakes import Wakes
+from fallow_core.node.kernel_events import KernelEvents
+from fallow_core.node.quick_probe import CpuLook, QuickProbe
 
 SPINS = ("sh", "-c", "while :; do :; done")
 
@@ -48,7 +48,7 @@ def test_pressure_on_the_node_and_groups_that_come_and_go_wake_the_loop(
     hierarchy: Hierarchy, top: str, start: Start
 ) -> None:
     heard: defaultdict[str, threading.Event] = defaultdict(threading.Event)
-    wakes = Wakes(lambda name: heard[name].set(), lambda: heard["changed"].set())
+    wakes = KernelEvents(lambda name: heard[name].set(), lambda: heard["changed"].set())
     try:
         assert (wakes.missing, wakes.has("cpu"), wakes.has("memory")) == ({}, True, True)
         wakes.watch([hierarchy.path(top)])
@@ -68,7 +68,7 @@ def test_a_quick_look_tells_batch_from_the_rest(hierarchy: Hierarchy, top: str, 
     batch = f"{top}/batch"
     hierarchy.make(batch, "cpu.weight")
     start(batch, *SPINS)
-    quick = QuickLook()
+    quick = QuickProbe()
     idle, busy = CpuLook(0, 9999), CpuLook(0, 0)
     try:
         until(lambda: (quick.cpu([batch]) or idle).others_milli < 600, "a look at a node where only batch is busy")

@@ -1,4 +1,4 @@
-"""Memory of batch groups on this kernel: pushed out, held at a mark, and what is told of it."""
+"""Memory of batch groups on this kernel: pushed out, held at a threshold, and what is told of it."""
 
 import select
 import sys
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.e2e.guest.conftest import Start, until
 
-from fallow_core.agent.knob_changes import Wanted
-from fallow_core.agent.knobs import Knobs
-from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_writer import Knobs
 from fallow_core.node.cgroups import memory
+from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob
+from fallow_core.state.original_values import KnobsFile
 
 MIB = 1 << 20
 CLUSTERS = frozenset({"yarn/e2e"})
@@ -73,7 +73,7 @@ def test_a_group_that_reaches_its_mark_is_held_there_and_wakes_who_waits_for_it(
         poll.register(file, select.POLLPRI)
         start(batch, *holds(48))
         assert poll.poll(40_000)
-    until(lambda: events(hierarchy, batch)["high"] > 0, "the mark to be counted")
+    until(lambda: events(hierarchy, batch)["high"] > 0, "the threshold to be counted")
     assert memory.used_bytes(hierarchy, batch) < 36 * MIB
 
 

@@ -1,4 +1,4 @@
-"""A real NodeManager makes groups of cgroup v2 for its containers; Fallow squeezes them, ends one, and restores."""
+"""A real NodeManager makes groups of cgroup v2 for its containers; Fallow throttles them, ends one, and restores."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from tests.e2e.yarn.daemons import Daemon
 from tests.e2e.yarn.fallow_process import spec_of
 from tests.e2e.yarn.jars import Jars, cached
 from tests.e2e.yarn.rest import wait_for
-from tests.e2e.yarn.squeezing import EXECUTOR, fallow_on, linux_container_executor, restore, squeeze
+from tests.e2e.yarn.throttling import EXECUTOR, fallow_on, linux_container_executor, restore, throttle
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_hookspecs import ClusterConfig, KillAnswer, KillOrder, KillResult, Node, Role
@@ -75,7 +75,7 @@ def cluster(jars: Jars, tree: str, tmp_path: Path) -> Iterator[Cluster]:
 
 
 @pytest.mark.timeout(2 * SECONDS)
-def test_containers_of_a_real_node_manager_are_squeezed_by_their_hierarchy_and_all_goes_back(
+def test_containers_of_a_real_node_manager_are_throttled_by_their_hierarchy_and_all_goes_back(
     hierarchy: Hierarchy, tree: str, cluster: Cluster, tmp_path: Path
 ) -> None:
     cluster.start_master(cluster.new_application(), "exec sleep 600")
@@ -100,12 +100,12 @@ def test_containers_of_a_real_node_manager_are_squeezed_by_their_hierarchy_and_a
         fallow.start(SECONDS)
         wait_for(lambda: not hierarchy.read(tree, "cpu.max").startswith("max"), SECONDS, "a limit")
         assert hierarchy.read(tree, "cpu.weight") == "1"
-        assert [each["group"] for each in squeeze(fallow)["groups"]] == [f"/{tree}"]
+        assert [each["group"] for each in throttle(fallow)["groups"]] == [f"/{tree}"]
         changed = {name for name, text in knobs(hierarchy, tree, NAMES).items() if text != before[name]}
         assert changed == {f"{tree}/cpu.max", f"{tree}/cpu.weight"}
 
         outcome = instance.kill_tasks(HERE, KillOrder(task_ids=(task.id,), reason="a test", force=False), SECONDS)
-        assert outcome.answers == {task.id: KillAnswer(result=KillResult.ENDING)}
+        assert outcome.answers == {task.id: KillAnswer(result=KillResult.TERMINATING)}
         wait_for(lambda: hierarchy.children(tree) == [], SECONDS, "the end of the container's group")
         assert not hierarchy.read(tree, "cpu.max").startswith("max")
 

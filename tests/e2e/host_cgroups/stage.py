@@ -1,4 +1,4 @@
-"""An embedded YARN in a control group of its own, an online load beside it, and a Fallow that squeezes."""
+"""An embedded YARN in a control group of its own, an online load beside it, and a Fallow that throttles."""
 
 import json
 import os
@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from fallow_core.api.control_socket import ask
 from fallow_core.cli.demo import host
 from fallow_core.cli.demo.load import OnlineLoad
 from fallow_core.errors import ControlError
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.standalone.control import ask
 from fallow_yarn.testing.cluster import EmbeddedYarn
 from fallow_yarn.testing.settings import Settings
 
@@ -121,9 +121,9 @@ class Stage:
         assert (done.returncode, done.stderr) == (0, ""), (done.stdout, done.stderr, self.log.read_text())
         return done.stdout
 
-    def squeeze(self) -> dict[str, Any]:
-        """What `fallow explain` says of squeezing."""
-        found: dict[str, Any] = ask(self.socket, {"request": "explain"})["squeeze"]
+    def throttle(self) -> dict[str, Any]:
+        """What `fallow explain` says of throttling."""
+        found: dict[str, Any] = ask(self.socket, {"request": "explain"})["throttle"]
         return found
 
     def quota_cores(self, group: str | None = None) -> float | None:

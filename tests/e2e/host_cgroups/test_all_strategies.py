@@ -1,4 +1,4 @@
-"""`fallow run` squeezes in every way at once, in three hierarchies of v1, and all is put back afterwards."""
+"""`fallow run` throttles in every way at once, in three hierarchies of v1, and all is put back afterwards."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ ENFORCE = {
     "cpuSuppress": {"mode": "enforce", "cpuset": "packed", "step": "100%"},
     "cgroupReconcile": {"mode": "enforce", "memoryLimit": "500%"},
     "identity": {"mode": "enforce"},
-    "memoryReclaim": {"mode": "enforce", "mark": 0, "step": "1%"},
+    "memoryReclaim": {"mode": "enforce", "threshold": 0, "step": "1%"},
 }
 WRITES = """
 import time
@@ -61,7 +61,7 @@ def own(tree: Hierarchy) -> str | None:
     return next((group for group in tree.below("") if group.endswith(f"fallow.e2e-{os.getpid()}")), None)
 
 
-def test_batch_is_squeezed_in_every_way_at_once_and_all_is_put_back_after_kill_9(
+def test_batch_is_throttled_in_every_way_at_once_and_all_is_put_back_after_kill_9(
     hierarchy: Hierarchy, trees: dict[str, Hierarchy], tmp_path: Path
 ) -> None:
     with Stage(hierarchy, tmp_path, **ENFORCE) as stage:
@@ -76,10 +76,10 @@ def test_batch_is_squeezed_in_every_way_at_once_and_all_is_put_back_after_kill_9
         until(lambda: trees["cpu"].read(groups["cpu"], "cpu.idle") == "1", "the class of batch")
         limits = int(trees["memory"].read(groups["memory"], "memory.limit_in_bytes"))
         assert 3 * 128 * 5 << 20 <= limits < 1 << 40
-        until(lambda: any(sum(step["brought"].values()) for step in stage.squeeze()["steps"]), "memory that came out")
-        squeezed = stage.squeeze()
-        assert (squeezed["problems"], squeezed["unavailable"]) == ([], {})
-        assert list(squeezed["cpuset"]["groups"]) == [f"/{groups['cpuset']}"]
+        until(lambda: any(sum(step["brought"].values()) for step in stage.throttle()["steps"]), "memory that came out")
+        throttled = stage.throttle()
+        assert (throttled["problems"], throttled["unavailable"]) == ([], {})
+        assert list(throttled["cpuset"]["groups"]) == [f"/{groups['cpuset']}"]
 
         stage.end(signal.SIGKILL)
         restored = stage.restore()

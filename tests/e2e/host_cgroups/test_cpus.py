@@ -11,18 +11,18 @@ import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import until
 
-from fallow_core.agent.knob_changes import Wanted
-from fallow_core.agent.knobs import Knobs
-from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_writer import Knobs
 from fallow_core.errors import CgroupError
 from fallow_core.model.qos_policy import Placing
 from fallow_core.node.cgroups import cpu, cpuset
+from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob
 from fallow_core.node.topology import read_topology
 from fallow_core.qos.cpuset import choose
+from fallow_core.state.original_values import KnobsFile
 
 TOP = f"fallow-cpus-{os.getpid()}"
 CLUSTERS = frozenset({"yarn/e2e"})

@@ -12,14 +12,14 @@ from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import KNOBS, until
 from tests.e2e.told import differences, knobs, of_writes, told
 
-from fallow_core.agent.knob_changes import Wanted
-from fallow_core.agent.knobs import Knobs
-from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_writer import Knobs
 from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob
+from fallow_core.state.original_values import KnobsFile
 
 TOP = f"fallow-kernel-{os.getpid()}"
 CLUSTERS = frozenset({"yarn/e2e"})

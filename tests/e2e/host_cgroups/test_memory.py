@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from tests.e2e.host_cgroups.stage import until
 
-from fallow_core.agent.knob_changes import Wanted
-from fallow_core.agent.knobs import Knobs
-from fallow_core.agent.knobs_file import KnobsFile
+from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_writer import Knobs
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups import memory
+from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob
 from fallow_core.qos.memory_reclaim import GroupMemory
+from fallow_core.state.original_values import KnobsFile
 
 TOP = f"fallow-memory-{os.getpid()}"
 MIB = 1 << 20

@@ -17,8 +17,8 @@ from typing import Any, Self
 from tests.e2e.yarn.daemons import ResourceManager
 from tests.e2e.yarn.rest import USER, wait_for
 
+from fallow_core.api.control_socket import ask
 from fallow_core.errors import ControlError
-from fallow_core.standalone.control import ask
 
 COMMAND = str(Path(sys.executable).with_name("fallow"))
 TIED = ["setpriv", "--pdeathsig", "KILL"]  # ends with the test run, however that ends
@@ -71,7 +71,7 @@ class Fallow:
             },
             "publishing": {
                 "mode": "enforce",
-                "growthHold": "3s",
+                "growthDelay": "3s",
                 "interval": "1s",
                 "reportInterval": "1s",
                 "inFlight": "5s",

@@ -50,7 +50,7 @@ def are_floors(found: Sizes) -> bool:
 
 
 def near(value: int, wanted: int) -> bool:
-    """Whether a size would not be sent again: the band is 10 % of it."""
+    """Whether a size would not be sent again: the dead band is 10 % of it."""
     return abs(value - wanted) * 100 <= wanted * 12
 
 

@@ -1,7 +1,7 @@
 """`fallow run` on a real YARN node whose memory runs out: who ends, how, and that nobody else does.
 
-The pressure is real: the mark lies a little above what the host uses, and a process outside of YARN allocates what is
-missing.
+The pressure is real: the threshold lies a little above what the host uses, and a process outside of YARN allocates what
+is missing.
 """
 
 import json
@@ -24,9 +24,9 @@ from tests.e2e.yarn.processes import end_containers
 from tests.e2e.yarn.rest import wait_for
 from tests.e2e.yarn.sizes import FAR_MS, resize
 
-from fallow_core.agent.endings_file import FILE_NAME
+from fallow_core.api.control_socket import ask
 from fallow_core.node.procfs import PROC_ROOT, read_memory
-from fallow_core.standalone.control import ask
+from fallow_core.state.terminations_file import FILE_NAME
 
 SETUP = Setup(memory_mb=4096, vcores=20, min_mb=8, heartbeat_ms=300)
 HOG_MB, HOG_USES_MB = 448, 540
@@ -147,7 +147,7 @@ def mark_above_use() -> int:
 
 @contextmanager
 def pressure(mark: int) -> Iterator[None]:
-    """A process outside of YARN that takes memory until a bit more than the mark is used, and keeps it."""
+    """A process outside of YARN that takes memory until a bit more than the threshold is used, and keeps it."""
     total = read_memory(PROC_ROOT).total_bytes
     least = total - total * mark // 100 - OVERSHOOT
     command = [*TIED, sys.executable, "-Ic", BALLAST, str(least), str(BALLAST_AT_MOST)]
@@ -162,7 +162,7 @@ def pressure(mark: int) -> Iterator[None]:
 
 @pytest.fixture
 def start_fallow(cluster: Cluster, tmp_path: Path) -> Iterator[StartFallow]:
-    """Starts `fallow run` with a mode of memory eviction and a mark; lends up to a bit less."""
+    """Starts `fallow run` with a mode of memory eviction and a threshold; lends up to a bit less."""
     with ExitStack() as stack:
 
         def start(mark: int, mode: str = "enforce", **more: object) -> Fallow:
@@ -172,8 +172,13 @@ def start_fallow(cluster: Cluster, tmp_path: Path) -> Iterator[StartFallow]:
             file = folder / "fallow.yaml"
             core = json.loads(file.read_text())
             core["capacity"]["memory"]["watermark"] = mark - LENT_BELOW_PERCENT
-            memory_evict = {"mode": mode, "mark": mark, "lowerMark": mark - 1, "coolDown": f"{COOL_DOWN_SECONDS:g}s"}
-            core["qos"] = {"memoryEvict": memory_evict, "ending": {"grace": f"{GRACE_SECONDS:g}s"}}
+            memory_evict = {
+                "mode": mode,
+                "threshold": mark,
+                "lowerThreshold": mark - 1,
+                "coolDown": f"{COOL_DOWN_SECONDS:g}s",
+            }
+            core["qos"] = {"memoryEvict": memory_evict, "termination": {"grace": f"{GRACE_SECONDS:g}s"}}
             file.write_text(json.dumps(merged(core, more)))
             stack.enter_context(fallow).start()
             return fallow
@@ -205,10 +210,10 @@ def logged(fallow: Fallow, event: str) -> list[str]:
     return [line for line in fallow.log.read_text().splitlines() if f" {event} " in line]
 
 
-def endings(fallow: Fallow) -> list[dict[str, Any]]:
-    """The endings as they would survive a kill; times are monotonic seconds."""
+def terminations(fallow: Fallow) -> list[dict[str, Any]]:
+    """The terminations as they would survive a kill; times are monotonic seconds."""
     file = fallow.folder / "state" / FILE_NAME
-    return list(json.loads(file.read_text())["endings"]["active"]) if file.exists() else []
+    return list(json.loads(file.read_text())["terminations"]["active"]) if file.exists() else []
 
 
 def wait_until_measured(fallow: Fallow, crew: Crew) -> dict[str, dict[str, Any]]:
@@ -252,7 +257,7 @@ def test_the_cheapest_task_that_frees_enough_ends_gracefully_and_nothing_else_do
         assert (decision["strategy"], decision["enforced"]) == ("memory_evict", True)
         assert [task for _, task in decision["victims"]] == [hogs.youngest]
         need, victim, *spared, freed = decision["arithmetic"]
-        assert f"the mark is {mark} %" in need
+        assert f"the threshold is {mark} %" in need
         assert victim.startswith(f"ends {hogs.youngest}: frees ")
         assert [line.split(":")[0] for line in spared[:3]] == [f"spares {name}" for name in cheapest_first(hogs, found)]
         assert all("(master)" in line for line in spared[3:])
@@ -285,7 +290,7 @@ def test_a_task_that_ignores_term_is_forced_when_its_grace_is_over_although_fall
         wait_until_measured(fallow, hogs)
         with pressure(mark):
             wait_for(lambda: bool(logged(fallow, "kill_ordered")), SECONDS, "the order")
-            (before,) = endings(fallow)
+            (before,) = terminations(fallow)
             assert (before["key"][1], before["phase"]) == (hogs.youngest, "graceful")
             time.sleep(max(0.0, before["ordered_at"] + GRACE_SECONDS / 2 - time.monotonic()))
             fallow.end(signal.SIGKILL)
@@ -295,7 +300,7 @@ def test_a_task_that_ignores_term_is_forced_when_its_grace_is_over_although_fall
         forced: list[dict[str, Any]] = []
 
         def is_forced() -> bool:
-            forced[:] = [ending for ending in endings(fallow) if ending["forced_at"] is not None]
+            forced[:] = [termination for termination in terminations(fallow) if termination["forced_at"] is not None]
             return bool(forced)
 
         wait_for(is_forced, SECONDS, "force")
@@ -306,7 +311,7 @@ def test_a_task_that_ignores_term_is_forced_when_its_grace_is_over_although_fall
         assert after["forced_at"] < max(back_at, before["ordered_at"] + GRACE_SECONDS) + GRACE_SECONDS / 2
         wait_for(lambda: hogs.youngest in hogs.exits(), SECONDS, "its end")
         assert time.monotonic() < after["forced_at"] + 20
-        wait_for(lambda: endings(fallow) == [], SECONDS, "the end of its ending")
+        wait_for(lambda: terminations(fallow) == [], SECONDS, "the end of its termination")
         assert hogs.exits() == {hogs.youngest: 137}
         assert hogs.errors() == []
 
@@ -352,10 +357,10 @@ def test_observe_ends_nothing_and_says_whom_enforce_would_have_ended(
         assert [task for _, task in first["victims"]] == [hogs.youngest]
         assert (first["enforced"], first["outcomes"]) == (False, [])
         assert f"ends {hogs.youngest}: frees " in first["arithmetic"][1]
-        assert hogs.youngest in logged(fallow, "tasks_would_end")[0]
+        assert hogs.youngest in logged(fallow, "tasks_would_terminate")[0]
         assert "would have ended (observe) 1 tasks" in " ".join(fallow.succeed("explain").split())
-        assert logged(fallow, "tasks_end") + logged(fallow, "kill_ordered") == []
-        assert endings(fallow) == []
+        assert logged(fallow, "tasks_terminate") + logged(fallow, "kill_ordered") == []
+        assert terminations(fallow) == []
         assert hogs.told_to_end() == set()
         assert hogs.exits() == {}
         assert tasks(fallow).keys() == found.keys()
@@ -380,7 +385,7 @@ def test_starting_and_stopping_with_everything_enforced_ends_nothing_where_more_
             time.sleep(8)
             assert decisions(fallow) == []
             assert fallow.end(signal.SIGTERM) == 0
-        assert logged(fallow, "take_back_starts") == logged(fallow, "tasks_end") == []
+        assert logged(fallow, "take_back_starts") == logged(fallow, "tasks_terminate") == []
         assert hogs.told_to_end() == set()
         assert hogs.exits() == {}
         assert hogs.errors() == []

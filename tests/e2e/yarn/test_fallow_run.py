@@ -102,7 +102,7 @@ def test_no_container_ends_on_nodes_that_somebody_armed_before(
         resize(cluster, node_id, SETUP.memory_mb - 1, SETUP.vcores, 1)
     wait_for(lambda: {mb for mb, _ in sizes(cluster).values()} == {SETUP.memory_mb - 1}, 20, "the armed sizes")
     victim = cluster.submit(1, CONTAINER_MB, 1, "exec sleep 3600")
-    wait_for(lambda: len(containers_running(victim)) == 1, 60, "a container to be ended")
+    wait_for(lambda: len(containers_running(victim)) == 1, 60, "a container to be terminated")
     node_id = next(event.details for event in events(victim) if event.kind == "started")
     resize(cluster, node_id, cluster.nodes()[node_id].used_mb - 1, SETUP.vcores, -1)
     wait_for(lambda: len(containers_ended(victim)) == 1, 30, "its end: the deadline of before still holds")

@@ -240,7 +240,7 @@ def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newes
     began = time.monotonic()
     assert "is taken back down to" in fallow.succeed("explain")
     wait_for(lambda: cpu_fits(cluster), 20, "CPU that fits: with a deadline it would be taken back too")
-    wait_for(lambda: containers_ended(late) != [], NOTICE_SECONDS + SECONDS, "the newest container to be ended")
+    wait_for(lambda: containers_ended(late) != [], NOTICE_SECONDS + SECONDS, "the newest container to be terminated")
     assert time.monotonic() - began > NOTICE_SECONDS - 5
     assert [(ended.container, ended.exit_code) for ended in containers_ended(late)] == [(newest.pop(), PREEMPTED)]
     wait_for(lambda: events(late)[-1].kind == "finished", SECONDS, "its master, which lived to be told of it")

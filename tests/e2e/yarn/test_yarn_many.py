@@ -1,4 +1,6 @@
-"""Two hundred containers that start and end by themselves while some of them are ended: nothing else is signalled."""
+"""Two hundred containers that start and end by themselves while some of them are terminated: nothing else is
+signalled.
+"""
 
 import random
 import signal
@@ -32,7 +34,7 @@ def test_while_200_containers_start_and_end_only_those_that_were_named_are_signa
             workers = [task.id for task in listed(yarn).tasks if task.role is TaskRole.WORKER]
             victims = chance.sample(workers, min(3, len(workers)))
             answers = kill(yarn, *victims)
-            ordered.update(task for task, answer in answers.items() if answer.result is KillResult.ENDING)
+            ordered.update(task for task, answer in answers.items() if answer.result is KillResult.TERMINATING)
             return any(event.kind == "finished" for event in events(app))
 
         wait_for(is_over, 240, "the end of the application")
@@ -40,7 +42,7 @@ def test_while_200_containers_start_and_end_only_those_that_were_named_are_signa
         assert len(codes) == CONTAINERS
         assert {container for container, code in codes.items() if code != 0} <= ordered
         assert set(codes.values()) <= {0, 128 + signal.SIGTERM}
-        assert 128 + signal.SIGTERM in codes.values(), "some of them were ended"
+        assert 128 + signal.SIGTERM in codes.values(), "some of them were terminated"
         assert [bystander.poll() for bystander in bystanders] == [None] * len(bystanders)
     finally:
         yarn.close()

@@ -52,7 +52,7 @@ def fallow_beside(pair: Pair, folder: Path) -> Iterator[Fallow]:
         "fallow.yaml",
         publishing={
             "mode": "enforce",
-            "growthHold": "3s",
+            "growthDelay": "3s",
             "interval": interval,
             "reportInterval": interval,
             "inFlight": "10s",

@@ -85,7 +85,7 @@ class Pair(Cluster):
 
     @contextmanager
     def killed(self) -> Iterator[None]:
-        """The active one was ended by kill -9, and the other one is active. Later the first one stands by."""
+        """The active one was terminated by kill -9, and the other one is active. Later the first one stands by."""
         dead = self.rm
         self.kill(next(name for name, rm in self.rms.items() if rm is dead))
         self.when_down()

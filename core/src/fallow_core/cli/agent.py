@@ -6,7 +6,7 @@ import click
 
 from fallow_core import log
 from fallow_core.cli.config_option import config_option
-from fallow_core.standalone import aside
+from fallow_core.runtime import config_subprocess
 
 
 @click.command()
@@ -15,16 +15,16 @@ from fallow_core.standalone import aside
     "--ledger-row",
     "row_file",
     type=click.Path(path_type=Path, readable=False),
-    help="Where a controller writes this node's row; by default ledger_row.json in the state directory.",
+    help="Where a controller writes this node's row; by default node_grant.json in the state directory.",
 )
 def agent(path: Path, row_file: Path | None) -> None:
-    """Protect this host, until SIGTERM or Ctrl-C: slow batch down, and end tasks under pressure.
+    """Protect this host, until SIGTERM or Ctrl-C: slow batch down, and terminate tasks under pressure.
 
-    No size is sent. Tasks are ended for overdraft only while a controller's row says that something is over.
+    No size is sent. Tasks are terminated for overdraft only while a controller's row says that something is over.
     """
-    reading = aside.Reading(path)
-    from fallow_core.standalone.agent_process import AgentProcess  # takes as long as reading the files
+    reading = config_subprocess.Reading(path)
+    from fallow_core.runtime.agent import AgentProcess  # takes as long as reading the files
 
     config = reading.result()
     log.set_up(config.log_level)
-    AgentProcess(config, row_file=row_file, read_again=aside.read_again).run()
+    AgentProcess(config, row_file=row_file, read_again=config_subprocess.read_again).run()

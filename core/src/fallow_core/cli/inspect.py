@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from fallow_core.api.control_socket import ask, user_name
 from fallow_core.cli import render
 from fallow_core.cli.config_option import config_option
 from fallow_core.cli.run import load_config
@@ -16,7 +17,6 @@ from fallow_core.config.document import read
 from fallow_core.config.models import CoreFile
 from fallow_core.config.settings import CORE_FILE
 from fallow_core.errors import ControlError
-from fallow_core.standalone.control import ask, user_name
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 socket_option = click.option(
@@ -112,8 +112,8 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
 @json_option
 def doctor(path: Path, as_json: bool) -> int:
     """Check what Fallow needs on this host and of its frameworks. Exit code 1 if something is wrong."""
-    from fallow_core.standalone.doctor import findings
-    from fallow_core.standalone.process import this_host
+    from fallow_core.diagnostics.doctor import findings
+    from fallow_core.runtime.standalone import this_host
 
     config = load_config(path)
     found = list(findings(config, this_host(config)))
@@ -130,7 +130,7 @@ def restore(path: Path, as_json: bool) -> int:
 
     Works with a running Fallow, and without one. Exit code 1 if a size could not be put back.
     """
-    from fallow_core.standalone.restore import restore
+    from fallow_core.runtime.restore import restore
 
     config = load_config(path)
     answer = restore(config, user_name(os.geteuid()))

@@ -17,7 +17,7 @@ from fallow_core.plugins import discovery
 from fallow_hookspecs import Setting
 
 if TYPE_CHECKING:
-    from fallow_core.config.settings import Cluster
+    from fallow_core.config.settings import ClusterSettings
 
 
 @click.command("info")
@@ -50,7 +50,7 @@ def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
     click.echo("\n".join(printable(line) for line in lines))
 
 
-def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "Cluster":
+def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "ClusterSettings":
     """The cluster that is meant by a name, with or without `PLUGIN/`; without a name the plugin's only one.
 
     :raises ConfigError: there is no such cluster, several and no name, or its file is wrong.
@@ -72,7 +72,7 @@ def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "Cluster":
     raise ConfigError(f"{config.clusters_dir} has no cluster {wanted!r} of plugin {plugin!r}; it has: {known}")
 
 
-def _settings(cluster: "Cluster") -> list[Setting]:
+def _settings(cluster: "ClusterSettings") -> list[Setting]:
     """What the plugin tells. It is code of a third party, so whatever it raises becomes one message."""
     tell = cluster.plugin.plugin.settings
     if tell is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fallow_core.cli import render_agent
 from fallow_core.cli.capacity_lines import capacity_lines
-from fallow_core.cli.render_squeeze import squeezed
+from fallow_core.cli.render_throttling import throttled
 from fallow_core.cli.table import amount, paragraph, seconds, switch_words, table
 from fallow_hookspecs import RESOURCE_NAMES, Finding, ResourceName
 
@@ -18,7 +18,7 @@ MOST_IN_FLIGHT = 4
 SWITCHED = {
     "hold": "its offers do not grow",
     "drain": "no new work starts",
-    "stop": "no new work starts, and what does not end by itself is ended",
+    "stop": "no new work starts, and what does not end by itself is terminated",
     "restored": "it keeps the sizes found first",
 }
 
@@ -50,7 +50,7 @@ def _problems(answer: Answer) -> list[str]:
     problems += [f"{name}: removed from the configuration, and still counted: {why}" for name, why in removed]
     problems += [f"{name}: still being built" for name in answer["building"]]
     problems += [f"{resource}: {why}" for resource, why in answer["sample_problems"].items()]
-    problems += [*answer["refused"], *answer.get("squeeze_problems", ())]
+    problems += [*answer["refused"], *answer.get("throttle_problems", ())]
     problems += [switch_words(switch) for switch in answer["switches"] if "/" not in switch["scope"]]
     problems += [
         f"{row['cluster']} {row['framework_node']}: known from before and not reported yet; until then nothing grows"
@@ -136,7 +136,7 @@ def explanation(answer: Answer) -> list[str]:
         lines += paragraph(f"{switch['cluster']}: {switch_words(switch)}; {SWITCHED[switch['state']]}", "  ")
     for name in RESOURCE_NAMES:
         lines += ["", UNITS[name], *_arithmetic(name, answer["resources"][name])]
-    lines += ["", *squeezed(answer["squeeze"])] if "squeeze" in answer else []
+    lines += ["", *throttled(answer["throttle"])] if "throttle" in answer else []
     lines.append("")
     for text in (*map(_pending, answer["pending"]), *map(_given_up, answer["floors_given_up"])):
         lines += paragraph(text)
@@ -150,7 +150,7 @@ def explanation(answer: Answer) -> list[str]:
     if answer.get("role") == "agent":
         lines += render_agent.due(answer["ledger_row"])
     elif not answer["due"]:
-        reasons = "every size is within the band, or waits for its growth to hold, or its cluster was restored"
+        reasons = "every size is within the dead band, or waits for its growth to hold, or its cluster was restored"
         lines.append(f"nothing is due: {reasons}")
     for take_back in answer["take_backs"]:
         lines += paragraph(_take_back(take_back))

@@ -15,7 +15,7 @@ def due(row: Answer) -> list[str]:
     for name, account in row["accounts"].items():
         allocated, target, may_pay = (amount("memory", account[key]) for key in ("allocated", "target", "may_pay"))
         stopped = "; nothing of it is to run" if account["stopped"] else ""
-        text = f"{name}: {allocated} GiB allocated, target {target} GiB, tasks may be ended for {may_pay} GiB{stopped}"
+        text = f"{name}: {allocated} GiB allocated, target {target} GiB, may still lose {may_pay} GiB{stopped}"
         lines += paragraph(text)
     if row["to_take_back"]:
         over = amount("memory", row["to_take_back"])

@@ -29,7 +29,7 @@ def run(path: Path, row_file: Path | None) -> None:
 
     In publishing mode observe, the default, nothing is sent: `fallow status` shows what would be.
     """
-    from fallow_core.standalone.process import Standalone
+    from fallow_core.runtime.standalone import Standalone
 
     config = load_config(path)
     log.set_up(config.log_level)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import click
 
+from fallow_core.api.control_socket import ask
 from fallow_core.cli.config_option import config_option
 from fallow_core.cli.inspect import other_version, socket_of, socket_option
 from fallow_core.cli.live.live import Live
 from fallow_core.cli.live.snapshot import Answers, Snapshot, snapshot
 from fallow_core.cli.live.state import SORTS, State
 from fallow_core.model.quantities import duration_seconds
-from fallow_core.standalone.control import ask
 
 _SHORTEST_SECONDS = 0.1
 

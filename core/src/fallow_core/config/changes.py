@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from fallow_core.config.problems import KeyPath, Problem
-from fallow_core.config.settings import Cluster, Config
+from fallow_core.config.settings import ClusterSettings, Config
 
 _FOR_LIFE: dict[str, KeyPath] = {
     "clusters_dir": ("clustersDir",),
@@ -45,7 +45,7 @@ def in_force(old: Config, read: Config) -> Config:
     return replace(core, clusters=clusters, problems=problems, named=read.named, seen=read.seen)
 
 
-def _clusters(old: Config, read: Config, refused: Collection[object]) -> tuple[Cluster, ...]:
+def _clusters(old: Config, read: Config, refused: Collection[object]) -> tuple[ClusterSettings, ...]:
     new = {cluster.name: cluster for cluster in read.clusters}
     unreadable = any(problem.file == old.file and problem.key == ("clustersDir",) for problem in read.problems)
     kept = {

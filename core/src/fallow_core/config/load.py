@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from fallow_core.config.document import Document, read
-from fallow_core.config.made_settings import cluster_of, config_of
+from fallow_core.config.file_stamps import Look, look, stamp
 from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFile
 from fallow_core.config.problems import Problem, error_of
-from fallow_core.config.settings import CORE_FILE, Cluster, Config, PluginLoader
+from fallow_core.config.settings import CORE_FILE, ClusterSettings, Config, PluginLoader
+from fallow_core.config.settings_from_models import cluster_of, config_of
 from fallow_core.config.validation import validate
-from fallow_core.config.watch import Look, look, stamp
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_hookspecs import Role
@@ -90,7 +90,7 @@ class _Candidate:
 
     file: Path
     document: Document | None
-    cluster: Cluster | None
+    cluster: ClusterSettings | None
     problems: list[Problem]
 
     @property
@@ -106,7 +106,7 @@ class _Candidate:
 class _Clusters:
     """What the clusters' directory holds. `named`: the clusters that its files name, whatever else is wrong."""
 
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[ClusterSettings, ...]
     problems: list[Problem]
     named: frozenset[str] = frozenset()
 
@@ -156,7 +156,7 @@ def _candidate(file: Path, load_plugin: PluginLoader, *, as_agent: bool = False)
     return _Candidate(file, document, cluster, problems)
 
 
-def load_cluster(file: Path, load_plugin: PluginLoader) -> tuple[Cluster, dict[str, Any]]:
+def load_cluster(file: Path, load_plugin: PluginLoader) -> tuple[ClusterSettings, dict[str, Any]]:
     """One cluster file by itself: its settings, and `spec` as it is in the file.
 
     :raises ConfigError: it is wrong; the text has every mistake.

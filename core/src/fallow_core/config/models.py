@@ -99,8 +99,8 @@ class Publishing(Model):
 
     mode: Annotated[PublishingMode, Field(strict=False)] = _PUBLISHING.mode
     sharing: Annotated[Sharing, Field(strict=False)] = _PUBLISHING.sharing
-    band: Percent = _PUBLISHING.band_percent
-    growth_hold: Annotated[float, written(within("0s", "1h"))] = _PUBLISHING.growth_hold_seconds
+    dead_band: Percent = _PUBLISHING.dead_band_percent
+    growth_delay: Annotated[float, written(within("0s", "1h"))] = _PUBLISHING.growth_delay_seconds
     interval: Annotated[float, written(within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
     report_interval: Annotated[float, written(within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
     degrade_after: Annotated[float, written(within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds

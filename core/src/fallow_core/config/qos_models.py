@@ -1,4 +1,4 @@
-"""The models of what may slow down or end tasks: `takeBack` and `qos` of a core file. All times in seconds."""
+"""The models of what may slow down or terminate tasks: `takeBack` and `qos` of a core file. All times in seconds."""
 
 from typing import Annotated, Literal, Self
 
@@ -34,17 +34,17 @@ def _ratio_or_off(value: object) -> int | None:
 
 
 class _Marked(_Strategy):
-    """One that begins at a mark, and is over below a lower one."""
+    """One that begins at a threshold, and is over below a lower one."""
 
-    mark: Percent
-    lower_mark: Percent
+    threshold: Percent
+    lower_threshold: Percent
 
     @model_validator(mode="after")
-    def _lower_below_mark(self) -> Self:
-        if self.lower_mark >= self.mark:
-            key = "lowerMark" if "lower_mark" in self.model_fields_set else "mark"
-            text = f"mark is {self.mark} % and lowerMark {self.lower_mark} %; lowerMark must be below"
-            raise mismatch((key,), text)
+    def _lower_below_threshold(self) -> Self:
+        if self.lower_threshold >= self.threshold:
+            key = "lowerThreshold" if "lower_threshold" in self.model_fields_set else "threshold"
+            found = f"threshold is {self.threshold} % and lowerThreshold {self.lower_threshold} %"
+            raise mismatch((key,), f"{found}; lowerThreshold must be below")
         return self
 
 
@@ -70,25 +70,27 @@ class OnlinePressure(_Marked):
     """When batch is slowed down because memory stalls online services. `groups`: theirs, from the cgroup root."""
 
     groups: list[Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$")]] = Field(default_factory=list)
-    mark: Percent = _QOS.online_pressure.mark_percent
-    lower_mark: Percent = _QOS.online_pressure.lower_percent
+    threshold: Percent = _QOS.online_pressure.threshold_percent
+    lower_threshold: Percent = _QOS.online_pressure.lower_percent
 
 
 class MemoryReclaim(_Strategy):
-    """When memory of batch is pushed out. `mark`: by default as far below that of `memoryEvict` as the defaults are."""
+    """When memory of batch is pushed out. `threshold`: by default as far below that of `memoryEvict` as the defaults
+    are.
+    """
 
-    mark: Percent = _QOS.memory_reclaim.mark_percent
+    threshold: Percent = _QOS.memory_reclaim.threshold_percent
     step: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
     cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_reclaim.cool_down_seconds
     window: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_reclaim.window_seconds
-    critical_mark: Percent = _QOS.memory_reclaim.critical_percent
+    critical_threshold: Percent = _QOS.memory_reclaim.critical_percent
 
 
 class MemoryEvict(_Marked):
     """When tasks end because memory of the node runs out."""
 
-    mark: Percent = _QOS.memory_evict.mark_percent
-    lower_mark: Percent = _QOS.memory_evict.lower_percent
+    threshold: Percent = _QOS.memory_evict.threshold_percent
+    lower_threshold: Percent = _QOS.memory_evict.lower_percent
     cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
 
 
@@ -111,14 +113,14 @@ class OverdraftEvict(_Strategy):
     cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.overdraft_evict.cool_down_seconds
 
 
-class EndingSettings(Model):
-    """How tasks are ended."""
+class TerminationSettings(Model):
+    """How tasks are terminated."""
 
-    grace: Annotated[float, written(within("0s", "1h"))] = _QOS.ending.grace_seconds
-    margin: Annotated[float, written(within("1s", "1h"))] = _QOS.ending.margin_seconds
-    back_off: Annotated[float, written(within("1s", "1h"))] = _QOS.ending.back_off_seconds
-    budget: Annotated[int, Field(ge=0, le=1000)] = _QOS.ending.budget
-    budget_window: Annotated[float, written(within("1s", "24h"))] = _QOS.ending.budget_seconds
+    grace: Annotated[float, written(within("0s", "1h"))] = _QOS.termination.grace_seconds
+    margin: Annotated[float, written(within("1s", "1h"))] = _QOS.termination.margin_seconds
+    back_off: Annotated[float, written(within("1s", "1h"))] = _QOS.termination.back_off_seconds
+    budget: Annotated[int, Field(ge=0, le=1000)] = _QOS.termination.budget
+    budget_window: Annotated[float, written(within("1s", "24h"))] = _QOS.termination.budget_seconds
 
 
 class Qos(Model):
@@ -132,23 +134,22 @@ class Qos(Model):
     memory_evict: MemoryEvict = section()
     cpu_evict: CpuEvict = section()
     overdraft_evict: OverdraftEvict = section()
-    ending: EndingSettings = section()
-    on_exit: Literal["hold", "release"] = "hold"
+    termination: TerminationSettings = section()
+    on_exit: Literal["keep", "release"] = "keep"
 
     @model_validator(mode="after")
     def _reclaims_before_it_evicts(self) -> "Qos":
-        if reclaim_mark(self) >= self.memory_evict.mark:
-            text = f"memoryReclaim.mark is {self.memory_reclaim.mark} % and memoryEvict.mark {self.memory_evict.mark} %"
-            key = (
-                ("memoryReclaim", "mark") if "mark" in self.memory_reclaim.model_fields_set else ("memoryEvict", "mark")
-            )
-            raise mismatch(key, f"{text}; memoryReclaim.mark must be below")
+        if reclaim_threshold(self) >= self.memory_evict.threshold:
+            reclaim, evict = self.memory_reclaim, self.memory_evict
+            text = f"memoryReclaim.threshold is {reclaim.threshold} % and memoryEvict.threshold {evict.threshold} %"
+            key = ("memoryReclaim" if "threshold" in reclaim.model_fields_set else "memoryEvict", "threshold")
+            raise mismatch(key, f"{text}; memoryReclaim.threshold must be below")
         return self
 
 
-def reclaim_mark(qos: Qos) -> int:
-    """The mark of `memoryReclaim` in percent: its own, or so far below that of `memoryEvict` as the defaults are."""
-    ahead = _QOS.memory_evict.mark_percent - _QOS.memory_reclaim.mark_percent
-    if "mark" in qos.memory_reclaim.model_fields_set:
-        return qos.memory_reclaim.mark
-    return min(qos.memory_reclaim.mark, qos.memory_evict.mark - ahead)
+def reclaim_threshold(qos: Qos) -> int:
+    """The threshold of `memoryReclaim` in percent: its own, or as far below `memoryEvict` as the defaults are."""
+    ahead = _QOS.memory_evict.threshold_percent - _QOS.memory_reclaim.threshold_percent
+    if "threshold" in qos.memory_reclaim.model_fields_set:
+        return qos.memory_reclaim.threshold
+    return min(qos.memory_reclaim.threshold, qos.memory_evict.threshold - ahead)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fallow_core.config.file_stamps import Look
 from fallow_core.config.problems import Problem
-from fallow_core.config.watch import Look
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingPolicy
@@ -19,7 +19,7 @@ PluginLoader = Callable[[str], LoadedPlugin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
+class ClusterSettings:
     """One cluster file without a mistake, its plugin loaded.
 
     `built_from` is what the file says of the instance: while it stays the same, there is no need of a new one.
@@ -65,7 +65,7 @@ class Config:
     log_level: str
     node_labels: Mapping[str, str] = field(default_factory=dict)
     host_root: Path = Path("/")
-    clusters: tuple[Cluster, ...] = ()
+    clusters: tuple[ClusterSettings, ...] = ()
     problems: tuple[Problem, ...] = ()
     named: frozenset[str] = frozenset()
     seen: Look | None = field(default=None, compare=False, repr=False)

@@ -91,9 +91,9 @@ kind: Fallow
 # exclusive: no capacity is promised twice. shared: what is free is promised to every cluster, nothing is taken back.
 #  sharing: exclusive
 # A change of less than this share of the size is not sent.
-#  band: 15%
+#  deadBand: 15%
 # Growth goes to the smallest target of this time.
-#  growthHold: 60s
+#  growthDelay: 60s
 # How often sizes are sent, and how often the framework is asked.
 #  interval: 5s
 #  reportInterval: 10s
@@ -113,8 +113,8 @@ kind: Fallow
 #  blastRadius: 5%
 #  blastWindow: 10m
 
-# Protecting this host: batch is slowed down first, then tasks are ended. Each strategy: off, observe (say what it would
-# do), enforce.
+# Protecting this host: batch is slowed down first, then tasks are terminated. Each strategy: off, observe (say what
+# it would do), enforce.
 #qos:
 # Control groups of batch get a CPU limit: what all else leaves of the CPU watermark, but no less than minimum. It grows
 # by at most step a second. With cpuset batch is besides kept on as many CPUs, whole cores first: spread over the NUMA
@@ -132,30 +132,30 @@ kind: Fallow
 # Control groups of batch get the scheduling class that runs only when nobody else wants to, where the kernel has one.
 #  identity:
 #    mode: observe
-# Some task of an online group waits for memory, mark of the time: batch gets a step less CPU each second than it uses,
-# until all wait less than lowerMark. groups: those of online services from the cgroup root, such as system.slice/web.
+# Some task of an online group waits for memory for threshold of the time: batch gets a step less CPU each second than
+# it uses, until all wait less than lowerThreshold. groups: those of online services, such as system.slice/web.
 #  onlinePressure:
 #    mode: observe
 #    groups: []
-#    mark: 10%
-#    lowerMark: 5%
-# Memory in use reaches mark: push cold memory of batch out, at most step of the node each coolDown. For a window
-# nothing ends for memory while that can bring something, unless use reaches criticalMark.
+#    threshold: 10%
+#    lowerThreshold: 5%
+# Memory in use reaches threshold: push cold memory of batch out, at most step of the node each coolDown. For a window
+# nothing ends for memory while that can bring something, unless use reaches criticalThreshold.
 #  memoryReclaim:
 #    mode: observe
-#    mark: 85%
+#    threshold: 85%
 #    step: 1%
 #    coolDown: 1s
 #    window: 5s
-#    criticalMark: 95%
-# Memory in use reaches mark: end tasks until it would be lowerMark.
+#    criticalThreshold: 95%
+# Memory in use reaches threshold: terminate tasks until it would be lowerThreshold.
 #  memoryEvict:
 #    mode: observe
-#    mark: 90%
-#    lowerMark: 85%
+#    threshold: 90%
+#    lowerThreshold: 85%
 #    coolDown: 4s
 # Batch may use less than "satisfaction" of the CPU its tasks requested and uses more than "usage" of that, for
-# "window" and in at least "samples" measurements: end tasks until the rest would have "until".
+# "window" and in at least "samples" measurements: terminate tasks until the rest would have "until".
 #  cpuEvict:
 #    mode: observe
 #    satisfaction: 60%
@@ -166,25 +166,25 @@ kind: Fallow
 #    coolDown: 20s
 # Batch may be slow for as long as it takes: end nothing for CPU.
 #    slowIsFine: false
-# More memory is allocated than can be lent, and the framework did not take it back: end tasks.
+# More memory is allocated than can be lent, and the framework did not take it back: terminate tasks.
 #  overdraftEvict:
 #    mode: observe
 #    after: 2m
 #    coolDown: 20s
-# The grace before a task is forced, the margin after it, how long one that cannot be ended is left alone, and how many
-# endings an application gets in that window before it is spared as long as others suffice.
-#  ending:
+# The grace before a task is forced, the margin after it, how long one that cannot be terminated is left alone, and how
+# many terminations an application gets in that window before it is spared as long as others suffice.
+#  termination:
 #    grace: 30s
 #    margin: 10s
 #    backOff: 60s
 #    budget: 2
 #    budgetWindow: 1h
-# Whether an orderly stop leaves limits and weights in force (hold), or puts them back as they were (release).
-#  onExit: hold
+# Whether an orderly stop leaves limits and weights in force (keep), or puts them back as they were (release).
+#  onExit: keep
 
 # How often this host is measured.
 #sampleInterval: 1s
-# Which sizes an orderly stop leaves behind: hold (the newest), floor (the smallest), original (those found first).
+# Which sizes an orderly stop leaves behind: keep (the newest), floor (the smallest), original (those found first).
 #onExit: floor
 #log:
 # debug, info, warning or error.
@@ -201,7 +201,7 @@ metadata:
   name: {name}
 plugin: {plugin}
 
-# controller: report and publish sizes; agent: list and end tasks on this host.
+# controller: report and publish sizes; agent: list and terminate tasks on this host.
 #roles: [controller, agent]
 # Its weight against other clusters where capacity is short, 1 to 1000.
 #weight: 1
@@ -211,7 +211,7 @@ plugin: {plugin}
 #  memory: 100GiB
 # Whether its scheduler may be told to end work where that charges no application: allowed or never.
 #takeBack: allowed
-# Before no node is as large as its largest task, which it would then refuse: warn, or hold one node at that size.
+# Before no node is as large as its largest task, which it would then refuse: warn, or keep one node at that size.
 #keepLargest: warn
 # Labels of the nodes that it may use. Default: all nodes.
 #nodeSelector:

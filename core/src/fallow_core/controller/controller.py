@@ -8,10 +8,8 @@ from dataclasses import asdict, replace
 from typing import TypeVar
 
 from fallow_core.controller import remembering
-from fallow_core.controller.cluster import Cluster, Remembered
 from fallow_core.controller.departing import Departing, departing_account
 from fallow_core.controller.floors import Floors
-from fallow_core.controller.journal import Content, Journal, Original, Switch
 from fallow_core.controller.keeping import Keeping
 from fallow_core.controller.leaving import Leaving, to_leave
 from fallow_core.controller.switches import known_scopes, scopes, strictest
@@ -19,8 +17,8 @@ from fallow_core.controller.taking_back import NOTHING_SEEN, Seen, TakingBack
 from fallow_core.controller.watched import Watched
 from fallow_core.controller.withheld import Withheld
 from fallow_core.errors import StateError
+from fallow_core.ledger.due_offers import DueOffer, GrowthDelays, due_rows
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
-from fallow_core.ledger.publishing import Due, Holds, due_rows
 from fallow_core.ledger.rows import Row, RowKey, at_least
 from fallow_core.log import event
 from fallow_core.model.node_policies import NodePolicies
@@ -33,6 +31,8 @@ from fallow_core.model.policy import (
 )
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_core.plugins.session import ClusterSession, Remembered
+from fallow_core.state.publish_journal import Content, Journal, Original, Switch
 from fallow_hookspecs import RESOURCE_NAMES, Node, Resources
 
 log = logging.getLogger("fallow.controller")
@@ -66,11 +66,11 @@ class Controller:
     ) -> None:
         self.nodes = nodes
         self.names = tuple(sorted(names))
-        self.clusters: dict[str, Cluster] = {}
+        self.clusters: dict[str, ClusterSession] = {}
         self.publishing = publishing
         self.journal = journal
         self.ledgers: dict[str, NodeLedger] = {}
-        self.due: dict[RowKey, Due] = {}
+        self.due: dict[RowKey, DueOffer] = {}
         self.floors = Floors()
         self.keeping = Keeping()
         self.withheld = Withheld()
@@ -80,7 +80,7 @@ class Controller:
         self.watched = Watched(policies)
         self._clock = clock
         self._wall_clock = wall_clock
-        self._holds: Holds = {}
+        self._growth_delays: GrowthDelays = {}
         self._leaving: dict[str, Leaving] = {}
         self._told: dict[RowKey, Resources] = {}
         self._awaited = {key for key in journal.content.refreshed if key.cluster in names}
@@ -107,7 +107,7 @@ class Controller:
         self.names = tuple(name for name in self.names if name != cluster)
         self._leaving.pop(cluster, None)
         if cluster in self.clusters:
-            mode = ExitMode.HOLD if self._restored(cluster) else mode
+            mode = ExitMode.KEEP if self._restored(cluster) else mode
             self.departing.begin(cluster, Leaving(mode=mode, since=self._clock()))
         else:
             self._awaited = {key for key in self._awaited if key.cluster != cluster}
@@ -116,7 +116,7 @@ class Controller:
         """Whether an instance may be added now: also beside none, and else when the older one rests."""
         return cluster not in self.clusters or self.clusters[cluster].may_be_succeeded(self._clock())
 
-    def add(self, cluster: Cluster) -> None:
+    def add(self, cluster: ClusterSession) -> None:
         """Take a cluster in, with what an earlier process knew of its rows, or an earlier instance."""
         now, wall_now, content = self._clock(), self._wall_clock(), self.journal.content
         if cluster.name in self.clusters:
@@ -213,7 +213,7 @@ class Controller:
         self._forget_what_is_over()
         if self.watched.look(self.nodes, samples, now, self._wall_clock()):
             self.taking_back.settle(now)
-        due: list[Due] = []
+        due: list[DueOffer] = []
         limits, lasts = self._limits(now), self._offers_last()
         pending = {name: cluster.pending for name, cluster in self.clusters.items()}
         shapes = {name: cluster.task_shape() for name, cluster in self.clusters.items()}
@@ -237,7 +237,7 @@ class Controller:
             )
             ledger = node_ledger(inputs)
             self.ledgers[node.name] = ledger
-            found = due_rows(ledger, inputs.rows, self._holds, limits, now, lasts)
+            found = due_rows(ledger, inputs.rows, self._growth_delays, limits, now, lasts)
             found = self.withheld.step(node.name, found, self.clusters)
             due += self.taking_back.step(found, ledger, inputs, self.clusters, of_node.tasks)
         due = self.keeping.step(due, self.clusters, [task for of_node in seen.values() for task in of_node.tasks])
@@ -286,10 +286,10 @@ class Controller:
         """After the journal was lost nothing grows before whatever was in flight has arrived."""
         if now >= self._unknown_until:
             return self.publishing
-        hold = max(self.publishing.growth_hold_seconds, self.publishing.in_flight_seconds)
-        return replace(self.publishing, growth_hold_seconds=hold)
+        hold = max(self.publishing.growth_delay_seconds, self.publishing.in_flight_seconds)
+        return replace(self.publishing, growth_delay_seconds=hold)
 
-    def _account(self, cluster: Cluster, node: str) -> AccountPolicy:
+    def _account(self, cluster: ClusterSession, node: str) -> AccountPolicy:
         """The policy of a cluster on a node now."""
         if cluster.name in self.departing.names:
             return departing_account(cluster.policy)
@@ -303,19 +303,19 @@ class Controller:
         }
 
     def _tell_due(self) -> None:
-        """Log what is not sent, once for each change beyond the band."""
+        """Log what is not sent, once for each change beyond the dead band."""
         for d in self.due.values():
             told = self._told.get(d.key)
-            if told is None or self._beyond_band(told, d.size):
+            if told is None or self._beyond_dead_band(told, d.size):
                 self._told[d.key] = d.size
                 names = {"cluster": d.key.cluster, "node": d.key.framework_node}
                 event(log, logging.INFO, "offer_not_sent", mode="observe", **names, **asdict(d.size), why=d.why)
 
-    def _beyond_band(self, told: Resources, size: Resources) -> bool:
+    def _beyond_dead_band(self, told: Resources, size: Resources) -> bool:
         changes = ((told.amount(name), size.amount(name)) for name in RESOURCE_NAMES)
-        return any(abs(new - old) * 100 > old * self.publishing.band_percent for old, new in changes)
+        return any(abs(new - old) * 100 > old * self.publishing.dead_band_percent for old, new in changes)
 
-    def _publish(self, cluster: Cluster, now: float) -> None:
+    def _publish(self, cluster: ClusterSession, now: float) -> None:
         if cluster.reported_at is None:  # an instance that has just succeeded another one knows no node yet
             return
         due = [d for d in self.due.values() if d.key.cluster == cluster.name]
@@ -329,7 +329,7 @@ class Controller:
         if due and cluster.may_publish(now) and self._is_time(cluster, urgent, now):
             self._send(cluster, due, now)
 
-    def _to_leave(self, cluster: Cluster) -> list[Due]:
+    def _to_leave(self, cluster: ClusterSession) -> list[DueOffer]:
         if cluster.publishing or cluster.reported_at is None:
             return []
         due = to_leave(cluster.rows.values(), self.journal.content.originals, self._leaving[cluster.name])
@@ -337,18 +337,18 @@ class Controller:
             del self._leaving[cluster.name]
         return due
 
-    def _to_depart(self, cluster: Cluster) -> list[Due]:
+    def _to_depart(self, cluster: ClusterSession) -> list[DueOffer]:
         if cluster.publishing or self.publishing.mode is PublishingMode.OBSERVE:
             return []
         rows = {row.key: row for row in self.rows}
         return self.departing.due(cluster, rows, self.journal.content.originals, self.ledgers)
 
-    def _is_time(self, cluster: Cluster, urgent: bool, now: float) -> bool:
+    def _is_time(self, cluster: ClusterSession, urgent: bool, now: float) -> bool:
         limits = self.publishing
         pause = limits.urgent_interval_seconds if urgent else limits.publish_interval_seconds
         return cluster.published_at is None or now - cluster.published_at >= pause - EARLY_SECONDS
 
-    def _send(self, cluster: Cluster, due: list[Due], now: float) -> None:
+    def _send(self, cluster: ClusterSession, due: list[DueOffer], now: float) -> None:
         """Write down what is about to be in flight, then send it. What cannot be written down may only shrink."""
         sendings = [remembering.Sending(row=cluster.rows[d.key], due=d, started=cluster.started(d.key)) for d in due]
         if not self._write(remembering.with_sizes(self.journal.content, sendings, self._wall_clock())):
@@ -363,7 +363,7 @@ class Controller:
         rows = self.rows
         known = {row.key for row in rows}
         self._awaited = {key for key in self._awaited - known if key.cluster not in silent}
-        self._holds = {key: hold for key, hold in self._holds.items() if key[0] in known}
+        self._growth_delays = {key: hold for key, hold in self._growth_delays.items() if key[0] in known}
         self._told = {key: size for key, size in self._told.items() if key in known}
         content = remembering.without_what_is_over(self.journal.content, rows, self._awaited, self.names)
         if content != self.journal.content:

@@ -8,13 +8,13 @@ from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from fallow_core.controller.cluster import Cluster
-from fallow_core.controller.journal import Original
 from fallow_core.controller.leaving import Leaving, still_counts, to_leave, within_room
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeLedger
-from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, ExitMode, SwitchState, TakeBack
+from fallow_core.plugins.session import ClusterSession
+from fallow_core.state.publish_journal import Original
 
 SILENT_SECONDS = 600.0
 """A framework that has said nothing for so long after its cluster was removed is not waited for."""
@@ -44,22 +44,22 @@ class Departing:
 
     def hold(self) -> None:
         """All sizes of clusters that depart were put back: none is to be sent any more."""
-        self._leaving = {name: replace(leaving, mode=ExitMode.HOLD) for name, leaving in self._leaving.items()}
+        self._leaving = {name: replace(leaving, mode=ExitMode.KEEP) for name, leaving in self._leaving.items()}
 
     def due(
         self,
-        cluster: Cluster,
+        cluster: ClusterSession,
         rows: Mapping[RowKey, Row],
         originals: Mapping[RowKey, Original],
         ledgers: Mapping[str, NodeLedger],
-    ) -> list[Due]:
+    ) -> list[DueOffer]:
         """The sizes to leave behind that a cluster has not taken. `rows`: of all clusters."""
         own = [row for row in cluster.rows.values() if row.key.node in ledgers]
         return within_room(to_leave(own, originals, self._leaving[cluster.name]), rows, ledgers)
 
     def look(
         self,
-        cluster: Cluster,
+        cluster: ClusterSession,
         rows: Collection[Row],
         others: Collection[str],
         now: float,

@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 
-from fallow_core.controller.cluster import Cluster
-from fallow_core.ledger.keep_largest import keep_largest
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
+from fallow_core.ledger.largest_node import keep_largest
 from fallow_core.log import event
-from fallow_core.model.task import SeenTask
+from fallow_core.model.task import ObservedTask
+from fallow_core.plugins.session import ClusterSession
 from fallow_hookspecs import Resources
 
 log = logging.getLogger("fallow.keep_largest")
@@ -19,10 +19,12 @@ class Keeping:
     def __init__(self) -> None:
         self.warnings: dict[str, str] = {}
 
-    def step(self, due: Sequence[Due], clusters: Mapping[str, Cluster], tasks: Iterable[SeenTask]) -> list[Due]:
+    def step(
+        self, due: Sequence[DueOffer], clusters: Mapping[str, ClusterSession], tasks: Iterable[ObservedTask]
+    ) -> list[DueOffer]:
         """What is due, without the fall of nodes that are held."""
         tasks = tuple(tasks)
-        found: list[Due] = []
+        found: list[DueOffer] = []
         for name, cluster in clusters.items():
             own = [d for d in due if d.key.cluster == name]
             kept = keep_largest(
@@ -39,7 +41,7 @@ class Keeping:
         return found
 
 
-def _largest(cluster: Cluster, tasks: Sequence[SeenTask]) -> Resources:
+def _largest(cluster: ClusterSession, tasks: Sequence[ObservedTask]) -> Resources:
     """The largest task that runs or waits, in each resource."""
     sizes = [task.task.requested for task in tasks if task.cluster == cluster.name]
     if cluster.pending is not None and cluster.pending.largest is not None:

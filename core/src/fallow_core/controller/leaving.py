@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from fallow_core.controller.journal import Original
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeLedger
-from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import ZERO, Row, RowKey
 from fallow_core.model.policy import ExitMode
+from fallow_core.state.publish_journal import Original
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 UNSEEN_SECONDS = 600.0
@@ -22,7 +22,7 @@ class Leaving:
     since: float
 
 
-def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], leaving: Leaving) -> list[Due]:
+def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], leaving: Leaving) -> list[DueOffer]:
     """The rows whose size to leave behind was not sent, or did not arrive. What is refused stays as it is."""
     due = []
     for row in rows:
@@ -30,11 +30,13 @@ def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], leaving:
         missing = size != row.newest_size or (row.resend and size != row.in_force)
         refused = row.refused_at is not None and row.refused_at >= leaving.since
         if size is not None and missing and not refused and row.state is NodeState.RUNNING:
-            due.append(Due(key=row.key, size=size, urgent=True, why=f"the size to leave behind: {leaving.mode}"))
+            due.append(DueOffer(key=row.key, size=size, urgent=True, why=f"the size to leave behind: {leaving.mode}"))
     return due
 
 
-def within_room(due: Iterable[Due], rows: Mapping[RowKey, Row], ledgers: Mapping[str, NodeLedger]) -> list[Due]:
+def within_room(
+    due: Iterable[DueOffer], rows: Mapping[RowKey, Row], ledgers: Mapping[str, NodeLedger]
+) -> list[DueOffer]:
     """The same for a cluster that leaves others behind: it grows out of what nobody may promise. `rows`: of all."""
     beliefs = {(key, name): row.belief(name) for key, row in rows.items() for name in RESOURCE_NAMES}
     found = []

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from fallow_core.controller.journal import Content, Original
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.state.publish_journal import Content, Original
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +13,7 @@ class Sending:
     """A row about to be sent a size. `started` tells one start of its daemon from another; empty where not seen."""
 
     row: Row
-    due: Due
+    due: DueOffer
     started: str = ""
 
 

@@ -6,8 +6,8 @@ A switch is kept under its scope: `all`, `framework:yarn`, `pool:NAME`, `node:NA
 
 from collections.abc import Iterable, Mapping
 
-from fallow_core.controller.journal import Switch
 from fallow_core.model.policy import SwitchState
+from fallow_core.state.publish_journal import Switch
 
 ALL = "all"
 

@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fallow_core.controller.cluster import Cluster
+from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger
-from fallow_core.ledger.publishing import Due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.take_back import Decision, Situation, TakeBacks, budget, step
-from fallow_core.ledger.take_back_due import cancels, with_take_backs
+from fallow_core.ledger.take_back_offers import cancels, with_take_backs
 from fallow_core.log import event
 from fallow_core.model.policy import AccountPolicy, PublishingMode, SwitchState, TakeBack
 from fallow_core.model.take_back_policy import TakeBackPolicy
-from fallow_core.model.task import SeenTask
+from fallow_core.model.task import ObservedTask
+from fallow_core.plugins.session import ClusterSession
 from fallow_hookspecs import ResourceName, Resources
 
 log = logging.getLogger("fallow.take_back")
 
 SETTLE_SECONDS = 1800.0
-"""For so long after a changed policy nothing is taken back and no task is ended for overdraft."""
+"""For so long after a changed policy nothing is taken back and no task is terminated for overdraft."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Seen:
     all. `floors_given_up`: until when, of rows whose floor keeps losing tasks to pressure.
     """
 
-    tasks: tuple[SeenTask, ...] = ()
+    tasks: tuple[ObservedTask, ...] = ()
     requested: Mapping[RowKey, Resources] = field(default_factory=dict)
     unsure: str = ""
     floors_given_up: Mapping[RowKey, float] = field(default_factory=dict)
@@ -59,12 +59,12 @@ class TakingBack:
 
     def step(
         self,
-        due: Sequence[Due],
+        due: Sequence[DueOffer],
         ledger: NodeLedger,
         inputs: NodeInputs,
-        clusters: Mapping[str, Cluster],
-        tasks: Sequence[SeenTask],
-    ) -> list[Due]:
+        clusters: Mapping[str, ClusterSession],
+        tasks: Sequence[ObservedTask],
+    ) -> list[DueOffer]:
         """What is due, with the take-backs of this moment. In observe mode they are only told."""
         before = self.state
         modes = {self.policy.mode, inputs.publishing.mode}
@@ -103,8 +103,8 @@ class TakingBack:
         return adopted
 
     def may_pay(self, now: float) -> dict[str, int]:
-        """What tasks of each cluster may still be ended for overdraft of memory, in bytes: where the framework cannot
-        take back, or did not in its time; nothing that was adopted, and no more than the blast radius leaves.
+        """What tasks of each cluster may still be terminated for overdraft of memory, in bytes: where the framework
+        cannot take back, or did not in its time; nothing that was adopted, and no more than the blast radius leaves.
         """
         pays: dict[str, int] = {}
         if now < self._settled_at:
@@ -126,8 +126,8 @@ class TakingBack:
         row: Row,
         name: ResourceName,
         inputs: NodeInputs,
-        clusters: Mapping[str, Cluster],
-        tasks: Sequence[SeenTask],
+        clusters: Mapping[str, ClusterSession],
+        tasks: Sequence[ObservedTask],
     ) -> Situation:
         account = inputs.accounts.get(row.key.cluster, AccountPolicy())
         capabilities = clusters[row.key.cluster].capabilities

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from fallow_core.controller.refused import Refused
-from fallow_core.ledger.bad_values import accepted
-from fallow_core.ledger.policies import PolicyNow, lends_less, policy_now
+from fallow_core.ledger.effective_policy import PolicyNow, lends_less, policy_now
+from fallow_core.ledger.implausible import accepted
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.sample import NodeSample
+from fallow_core.refused_inputs import Refused
 from fallow_hookspecs import Node
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 
-from fallow_core.controller.cluster import Cluster
-from fallow_core.ledger.publishing import Due
+from fallow_core.ledger.due_offers import DueOffer
+from fallow_core.ledger.offer_filter import too_small
 from fallow_core.ledger.rows import RowKey
-from fallow_core.ledger.too_small import too_small
+from fallow_core.plugins.session import ClusterSession
 
 
 class Withheld:
@@ -14,7 +14,7 @@ class Withheld:
     def __init__(self) -> None:
         self.reasons: dict[RowKey, str] = {}
 
-    def step(self, node: str, due: Iterable[Due], clusters: Mapping[str, Cluster]) -> list[Due]:
+    def step(self, node: str, due: Iterable[DueOffer], clusters: Mapping[str, ClusterSession]) -> list[DueOffer]:
         """What is due on a node, without those. Before take-backs are added: what they send is always sent."""
         self.reasons = {key: why for key, why in self.reasons.items() if key.node != node}
         made = []

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from fallow_core.ledger.cross_resource import Need, cut
 from fallow_core.ledger.entries import AccountEntry, NodeInputs, RowEntry
 from fallow_core.ledger.rows import ZERO
-from fallow_core.ledger.shapes import TaskShape
 from fallow_core.ledger.sharing import Claim, demand, promised_to_all, shares
-from fallow_core.ledger.together import Need, cut
+from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, Sharing
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fallow_core.ledger.online import Counted, in_zone
+from fallow_core.ledger.online_use import Counted, in_zone
 from fallow_core.model.policy import ResourcePolicy
 from fallow_core.model.sample import Usage
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from fallow_core.ledger.capacity import BatchCapacity
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.shapes import TaskShape
+from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.workload import Workload

@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from fallow_core.ledger.accounts import Side, accounts_of
-from fallow_core.ledger.bad_values import wrong_workload
 from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
 from fallow_core.ledger.entries import AccountEntry, NodeInputs, NodeLedger, ResourceLedger, RowEntry
-from fallow_core.ledger.online import counted
+from fallow_core.ledger.implausible import wrong_workload
+from fallow_core.ledger.online_use import counted
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.sharing import Part, divided, grown
 from fallow_core.model.policy import AccountPolicy, Sharing, SwitchState

@@ -17,7 +17,7 @@ Targets are whole units: the largest fractions are rounded up as far as there is
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fallow_core.ledger.level import Bounds, level
+from fallow_core.ledger.max_min import Bounds, level
 
 FULL_PERCENT = 80
 """An account that has allocated this share of its size in force counts as full."""
@@ -167,6 +167,6 @@ def grown(
     return [want - more + min(more, less) for want, more, less in zip(wanted, growth, whole, strict=True)]
 
 
-def beyond_band(newest: int, wanted: int, band_percent: int) -> bool:
-    """Whether two sizes differ by more than the band: only that is worth a call by itself."""
-    return abs(wanted - newest) * 100 > newest * band_percent
+def beyond_dead_band(newest: int, wanted: int, dead_band_percent: int) -> bool:
+    """Whether two sizes differ by more than the dead band: only that is worth a call by itself."""
+    return abs(wanted - newest) * 100 > newest * dead_band_percent

@@ -9,7 +9,7 @@ STALE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class ListedTasks:
     """What one cluster's plugin listed on one node, `measured_at` (when the request began, monotonic seconds).
 
     `tasks` is the newest word on each task: where the list is not complete, those of the last complete one stay.
@@ -25,7 +25,7 @@ class Listed:
         return self.complete and now - self.measured_at <= STALE_SECONDS
 
 
-def listed(before: Listed | None, newest: TaskList, now: float) -> Listed:
+def listed(before: ListedTasks | None, newest: TaskList, now: float) -> ListedTasks:
     """What is listed after one more answer. A complete list that is older than the newest changes nothing.
 
     One that is not complete counts whatever its age: it is as old as the oldest of what it still holds.
@@ -35,7 +35,7 @@ def listed(before: Listed | None, newest: TaskList, now: float) -> Listed:
         return before
     kept = {} if before is None or newest.complete else {task.id: task for task in before.tasks}
     tasks = kept | {task.id: task for task in newest.tasks}
-    return Listed(
+    return ListedTasks(
         tasks=tuple(tasks.values()),
         measured_at=measured_at if before is None else max(measured_at, before.measured_at),
         complete=newest.complete,

@@ -72,11 +72,11 @@ class Sharing(StrEnum):
 
 class KeepLargest(StrEnum):
     """What to do before no node of a cluster is as large as its largest task: a framework that takes its maximum from
-    its largest node then refuses such tasks. `WARN`: say so. `HOLD`: one node keeps that size.
+    its largest node then refuses such tasks. `WARN`: say so. `KEEP`: one node keeps that size.
     """
 
     WARN = "warn"
-    HOLD = "hold"
+    KEEP = "keep"
 
 
 class SwitchState(StrEnum):
@@ -104,7 +104,7 @@ class TakeBack(StrEnum):
 class ExitMode(StrEnum):
     """Which sizes an orderly stop leaves behind: the newest, the floors, or those found first."""
 
-    HOLD = "hold"
+    KEEP = "keep"
     FLOOR = "floor"
     ORIGINAL = "original"
 
@@ -113,17 +113,17 @@ class ExitMode(StrEnum):
 class PublishingPolicy:
     """When and how sizes are sent.
 
-    `band_percent`: a change of less than this share of the size is not worth a call. `growth_hold_seconds`: growth
-    goes to the smallest target of this time. `in_flight_seconds`: after this time without its effect, a call is given
-    up as carried out. `degrade_after_seconds` and `withdraw_after_seconds`: ages of a node's sample after which
+    `dead_band_percent`: a change of less than this share of the size is not worth a call. `growth_delay_seconds`:
+    growth goes to the smallest target of this time. `in_flight_seconds`: after this time without its effect, a call is
+    given up as carried out. `degrade_after_seconds` and `withdraw_after_seconds`: ages of a node's sample after which
     nothing grows, and after which the node drains. `drain_step_percent`: share of batch capacity by which an account
     above its fair share drains for one that waits.
     """
 
     mode: PublishingMode = PublishingMode.OBSERVE
     sharing: Sharing = Sharing.EXCLUSIVE
-    band_percent: int = 15
-    growth_hold_seconds: float = 60.0
+    dead_band_percent: int = 15
+    growth_delay_seconds: float = 60.0
     in_flight_seconds: float = 60.0
     degrade_after_seconds: float = 60.0
     withdraw_after_seconds: float = 900.0

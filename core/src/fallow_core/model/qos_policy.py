@@ -55,28 +55,28 @@ class IdentityPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlinePressurePolicy:
-    """Some task of an online group waits for memory `mark_percent` of the time: batch gets less CPU than it uses, by a
-    step more each second, until all of these groups wait less than `lower_percent`.
+    """Some task of an online group waits for memory `threshold_percent` of the time: batch gets less CPU than it uses,
+    by a step more each second, until all of these groups wait less than `lower_percent`.
 
     `groups`: the control groups of online services.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
     groups: tuple[str, ...] = ()
-    mark_percent: int = 10
+    threshold_percent: int = 10
     lower_percent: int = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReclaimPolicy:
-    """Once `mark_percent` of the node's memory is in use, cold memory of batch is pushed out: a step each
+    """Once `threshold_percent` of the node's memory is in use, cold memory of batch is pushed out: a step each
     `cool_down_seconds`, of at most `step_percent` of the node.
 
-    `window_seconds`: how long that gets before tasks are ended for memory, unless use is at `critical_percent`.
+    `window_seconds`: how long that gets before tasks are terminated for memory, unless use is at `critical_percent`.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
-    mark_percent: int = 85
+    threshold_percent: int = 85
     step_percent: int = 1
     cool_down_seconds: float = 1.0
     window_seconds: float = 5.0
@@ -85,13 +85,14 @@ class MemoryReclaimPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEvictPolicy:
-    """When memory in use reaches `mark_percent` of the node, tasks are ended until it would be `lower_percent`.
+    """When memory in use reaches `threshold_percent` of the node, tasks are terminated until it would be
+    `lower_percent`.
 
-    `cool_down_seconds`: before it asks again, beyond what is ending by then.
+    `cool_down_seconds`: before it asks again, beyond what is terminating by then.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
-    mark_percent: int = 90
+    threshold_percent: int = 90
     lower_percent: int = 85
     cool_down_seconds: float = 4.0
 
@@ -99,8 +100,8 @@ class MemoryEvictPolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuEvictPolicy:
     """When batch may use less than `satisfaction_percent` of the CPU it requested while it uses more than
-    `usage_percent` of what it may, for `window_seconds` and in at least `samples` readings, tasks are ended until the
-    rest would have `until_percent` of its requests.
+    `usage_percent` of what it may, for `window_seconds` and in at least `samples` readings, tasks are terminated until
+    the rest would have `until_percent` of its requests.
 
     `slow_is_fine`: batch may be slow for as long as it takes.
     """
@@ -118,9 +119,9 @@ class CpuEvictPolicy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdraftEvictPolicy:
     """When memory allocations are above batch capacity for `after_seconds`, and the framework cannot take back or did
-    not, tasks are ended by request until the rest fits.
+    not, tasks are terminated by request until the rest fits.
 
-    `cool_down_seconds`: between two needs of one account; for as long an ending that is over still counts as being
+    `cool_down_seconds`: between two needs of one account; for as long a termination that is over still counts as being
     freed, since the framework's next report may not show it yet.
     """
 
@@ -130,16 +131,16 @@ class OverdraftEvictPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndingPolicy:
-    """How tasks are ended.
+class TerminationPolicy:
+    """How tasks are terminated.
 
     `grace_seconds`: for a task that wants none of its own. `margin_seconds`: how long after force a release may take to
     be seen. `repeat_seconds`: after which an order without an answer is given again. `back_off_seconds`: for how long a
-    task that could not be ended is left alone; it doubles with each failure.
+    task that could not be terminated is left alone; it doubles with each failure.
 
     `charge_core_seconds`: what a signal costs the application beyond lost work, since it counts as a failure; as much
-    again for each of its endings in the last `budget_seconds`. `budget`: how many of those it gets before it is spared
-    as long as others suffice.
+    again for each of its terminations in the last `budget_seconds`. `budget`: how many of those it gets before it is
+    spared as long as others suffice.
     """
 
     grace_seconds: float = 30.0
@@ -168,4 +169,4 @@ class QosPolicy:
     memory_evict: MemoryEvictPolicy = field(default_factory=MemoryEvictPolicy)
     cpu_evict: CpuEvictPolicy = field(default_factory=CpuEvictPolicy)
     overdraft_evict: OverdraftEvictPolicy = field(default_factory=OverdraftEvictPolicy)
-    ending: EndingPolicy = field(default_factory=EndingPolicy)
+    termination: TerminationPolicy = field(default_factory=TerminationPolicy)

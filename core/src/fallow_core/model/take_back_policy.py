@@ -19,7 +19,7 @@ class TakeBackPolicy:
     """When and how much is taken back.
 
     `after_seconds`: for how long a resource has to be in overdraft; one that is missing is never taken back: CPU is
-    squeezed. `blast_percent`: at most this share of a cluster's allocation, or one largest task if that is more, in
+    throttled. `blast_percent`: at most this share of a cluster's allocation, or one largest task if that is more, in
     `blast_seconds`. `heartbeat_seconds`: how late the framework's nodes may carry out what is due.
     """
 

@@ -34,7 +34,7 @@ class TaskUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeenTask:
+class ObservedTask:
     """One task on one node. `measured_at` is when the list's request began; times are monotonic seconds.
 
     `application` and `usage` are `None` where they are not known.

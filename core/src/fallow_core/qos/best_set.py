@@ -15,7 +15,7 @@ EXACT, MOST_STEPS = 12, 2048
 """Of more units than `EXACT` the best set so far will do after so many steps, 10 to 20 ms."""
 
 _Price = tuple[int, int, int]
-"""Masters, endings above budgets, and harm with the sum of ages behind it, as one number."""
+"""Masters, terminations above budgets, and harm with the sum of ages behind it, as one number."""
 
 
 def best_set(
@@ -75,21 +75,21 @@ class _Search:
         self._taken.append(unit)
         if unit.gang is not None:
             self._rooms[unit.gang] += unit.take
-        above = max(unit.endings - max(self._budgets[unit.application], 0), 0)
-        self._budgets[unit.application] -= unit.endings
+        above = max(unit.terminations - max(self._budgets[unit.application], 0), 0)
+        self._budgets[unit.application] -= unit.terminations
         return price[0] + unit.masters, price[1] + above, price[2] + self._weight(unit)
 
     def _give_back(self, unit: Unit) -> None:
         self._taken.pop()
         if unit.gang is not None:
             self._rooms[unit.gang] -= unit.take
-        self._budgets[unit.application] += unit.endings
+        self._budgets[unit.application] += unit.terminations
 
     def _can_be_better(self, at: int, missing: int, price: _Price) -> bool:
         """Whether the units from `at` on suffice, and may do so for less than the best set costs."""
         masters = price[0] + (missing > self._workers_free[at])
-        endings = -(-missing // self._largest[at])
-        above = price[1] + max(endings - sum(left for left in self._budgets.values() if left > 0), 0)
+        terminations = -(-missing // self._largest[at])
+        above = price[1] + max(terminations - sum(left for left in self._budgets.values() if left > 0), 0)
         weight = price[2]
         for one in range(at, len(self._units)):
             frees = self._frees[one]

@@ -1,4 +1,4 @@
-"""Batch gets too little CPU for what runs: end tasks so that the others get on.
+"""Batch gets too little CPU for what runs: terminate tasks so that the others get on.
 
     allowed      = batch capacity of the ledger = (watermark × capacity − online − system) × overcommit
     satisfaction = allowed / requests of the tasks that nobody ends
@@ -7,18 +7,19 @@
 once satisfaction is low and use is near what is allowed, both for the whole window. Less use than a hundredth of the
 node is never near: its end would give nobody anything.
 
-The need is in measured use, not in requests: where batch is squeezed its use is what there is to share, and if the
+The need is in measured use, not in requests: where batch is throttled its use is what there is to share, and if the
 share 1 − satisfaction / until of it comes free, the rest has as much more as it lacked. Where every task is equally
 busy that is the same share of the requests. A task that idles lowers satisfaction by its request, but its end would
 give nobody a cycle; so it does not count.
 
-Slow is not lost, so nothing is decided on a list of tasks that may be old, and application masters are never ended.
+Slow is not lost, so nothing is decided on a list of tasks that may be old, and application masters are never
+terminated.
 """
 
 from dataclasses import dataclass, field, replace
 
 from fallow_core.model.qos_policy import CpuEvictPolicy, StrategyMode
-from fallow_core.qos.held import Held
+from fallow_core.qos.duration import Held
 from fallow_core.qos.need import Need, NodeView
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.capacity import BatchCapacity
-from fallow_core.ledger.level import Bounds, level
+from fallow_core.ledger.max_min import Bounds, level
 from fallow_core.model.qos_policy import CpuSuppressPolicy
 from fallow_core.qos.need import NodeView
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fallow_core.model.task import SeenTask
+from fallow_core.model.task import ObservedTask
 
 
 class GangKey(NamedTuple):
@@ -34,15 +34,15 @@ class GangHere:
         return self.elsewhere if self.elsewhere < self.minimum else 0
 
 
-def gang_key(task: SeenTask) -> GangKey | None:
+def gang_key(task: ObservedTask) -> GangKey | None:
     """The gang that a task is a member of, if any."""
     return None if task.task.gang is None else GangKey(task.cluster, task.task.gang.id)
 
 
-def gangs(living: Collection[SeenTask], ending: Iterable[SeenTask] = ()) -> dict[GangKey, GangHere]:
-    """The gangs of a node's tasks: those that live, and those that are ending."""
+def gangs(living: Collection[ObservedTask], termination: Iterable[ObservedTask] = ()) -> dict[GangKey, GangHere]:
+    """The gangs of a node's tasks: those that live, and those that are terminating."""
     members = {key: task.task.gang for task in living if (key := gang_key(task)) is not None}
-    here, leaving = Counter(map(gang_key, living)), Counter(map(gang_key, ending))
+    here, leaving = Counter(map(gang_key, living)), Counter(map(gang_key, termination))
     return {
         key: GangHere(here=here[key], elsewhere=max(gang.members - here[key] - leaving[key], 0), minimum=gang.minimum)
         for key, gang in members.items()

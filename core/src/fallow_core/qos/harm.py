@@ -1,4 +1,4 @@
-"""What ending a task would cost, in milli-core-seconds: every term, so that the sum can be checked by hand.
+"""What terminating a task would cost, in milli-core-seconds: every term, so that the sum can be checked by hand.
 
     size  = requested CPU + requested memory, 4 GiB counting as one core
     work  = age × size × the share that no checkpoint or shuffle service keeps
@@ -10,7 +10,7 @@
   spared, and frees its resources all the same.
 - gang: members on this node and those elsewhere that would be of no use, ÷ members on this node; 100 % for one that its
   gang can do without.
-- charge: a signal counts as a failure of the application; as much again for each of its endings lately.
+- charge: a signal counts as a failure of the application; as much again for each of its terminations lately.
 
 The oldest age that is known on the node stands in for one that is not: not known is not zero.
 """
@@ -19,8 +19,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fallow_core.model.qos_policy import EndingPolicy
-from fallow_core.model.task import ApplicationKey, SeenTask
+from fallow_core.model.qos_policy import TerminationPolicy
+from fallow_core.model.task import ApplicationKey, ObservedTask
 from fallow_core.qos.gangs import GangHere, gang_key, gangs
 from fallow_hookspecs import Resources, TaskState
 
@@ -61,21 +61,21 @@ class Harm:
 
 
 def harms(
-    tasks: Sequence[SeenTask],
-    policy: EndingPolicy,
-    endings_lately: Mapping[ApplicationKey, int],
-    ending: Iterable[SeenTask] = (),
-) -> Callable[[SeenTask], Harm]:
+    tasks: Sequence[ObservedTask],
+    policy: TerminationPolicy,
+    terminations_lately: Mapping[ApplicationKey, int],
+    termination: Iterable[ObservedTask] = (),
+) -> Callable[[ObservedTask], Harm]:
     """The function that gives the harm of each of these tasks, which are all that live on the node, beside those that
-    are ending. A member of a gang ends with all others here.
+    are terminating. A member of a gang ends with all others here.
     """
     oldest_ms = max((_ms(t.task.age_seconds) for t in tasks if t.task.age_seconds is not None), default=0)
     applications = _ranks((t.cluster, _application_level(t)) for t in tasks)
     own = _ranks((t.application_key, (t.task.priority,)) for t in tasks)
     charge = policy.charge_core_seconds * 1000
-    of_gangs = gangs(tasks, ending)
+    of_gangs = gangs(tasks, termination)
 
-    def harm(task: SeenTask) -> Harm:
+    def harm(task: ObservedTask) -> Harm:
         age_ms = _age_ms(task, oldest_ms)
         rank = applications[task.cluster, _application_level(task)] + own[task.application_key, (task.task.priority,)]
         return Harm(
@@ -85,7 +85,7 @@ def harms(
             priority_percent=100 * (1 + rank),
             near_end_percent=100_000 // max(_left_permille(task, age_ms), _LEAST_LEFT_PERMILLE),
             gang_percent=_gang_percent(None if (key := gang_key(task)) is None else of_gangs[key]),
-            charge=charge * (1 + endings_lately.get(task.application_key, 0)),
+            charge=charge * (1 + terminations_lately.get(task.application_key, 0)),
         )
 
     return harm
@@ -96,7 +96,7 @@ def size_milli(requested: Resources) -> int:
     return requested.cpu_milli + requested.memory_bytes * 1000 // MEMORY_BYTES_PER_CORE
 
 
-def _application_level(task: SeenTask) -> tuple[int, ...]:
+def _application_level(task: ObservedTask) -> tuple[int, ...]:
     """The priority of its application, below all others where the framework itself may end the task at any time."""
     return not task.task.opportunistic, task.application.priority if task.application is not None else 0
 
@@ -113,13 +113,13 @@ def _ms(seconds: float) -> int:
     return max(round(seconds * 1000), 0)
 
 
-def _age_ms(task: SeenTask, oldest_ms: int) -> int:
+def _age_ms(task: ObservedTask, oldest_ms: int) -> int:
     if task.task.age_seconds is not None:
         return _ms(task.task.age_seconds)
     return 0 if task.task.state is TaskState.STARTING else oldest_ms
 
 
-def _left_permille(task: SeenTask, age_ms: int) -> int:
+def _left_permille(task: ObservedTask, age_ms: int) -> int:
     """How much of its time is left: by its expected end, else by its progress, else by that of its application."""
     if task.task.ends_in_seconds is not None:
         left_ms = _ms(task.task.ends_in_seconds)

@@ -2,7 +2,8 @@
 
 Of up to twenty units the best set is searched for, and found unless very many are nearly as good. Of more, the best
 next one is taken again and again, and only the twenty around the point where it is enough are searched. That is done
-once for the least harm and once for the fewest endings (budgets may forbid many small ones), and the cheaper set wins.
+once for the least harm and once for the fewest terminations (budgets may forbid many small ones), and the cheaper set
+wins.
 """
 
 from collections import Counter
@@ -73,7 +74,7 @@ def _best_first(price: Price, units: Sequence[Unit], need: int, budgets: Budgets
     rooms: Counter[tuple[str, ...]] = Counter()
 
     def rank(unit: Unit) -> tuple[bool, int, int, float, int, int]:
-        above_budget = max(unit.endings - max(budget[unit.application], 0), 0)
+        above_budget = max(unit.terminations - max(budget[unit.application], 0), 0)
         return not may_join(unit, rooms), unit.masters, above_budget, price(unit, missing), unit.harm, unit.age_ms
 
     while missing > 0 and left:
@@ -83,7 +84,7 @@ def _best_first(price: Price, units: Sequence[Unit], need: int, budgets: Budgets
         left.remove(best)
         taken.append(best)
         missing -= best.freed
-        budget[best.application] -= best.endings
+        budget[best.application] -= best.terminations
         if best.gang is not None:
             rooms[best.gang] += best.take
     missing = max(missing, 1)

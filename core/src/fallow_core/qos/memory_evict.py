@@ -1,9 +1,10 @@
-"""Memory of the node runs out: end tasks until use would be at the lower mark.
+"""Memory of the node runs out: terminate tasks until use would be at the lower threshold.
 
-    need = used − capacity × lower mark − measured use of the tasks that are ending        once used ≥ capacity × mark
+    need = used − capacity × lower threshold − measured use of terminating tasks      once used ≥ capacity × threshold
 
-`used` is without page cache that can be dropped. The lower mark below the mark keeps it from asking for a little again
-and again. This is the only strategy that may end application masters: without memory the kernel would end anything.
+`used` is without page cache that can be dropped. The lower threshold below the threshold keeps it from asking for a
+little again and again. This is the only strategy that may end application masters: without memory the kernel would end
+anything.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class MemoryEvictState:
 def decide(view: NodeView, policy: MemoryEvictPolicy, state: MemoryEvictState) -> tuple[MemoryEvictState, Need | None]:
     """What has to be freed now, if anything."""
     usage = view.measured("memory")
-    if usage is None or usage.used * 100 < usage.capacity * policy.mark_percent:
+    if usage is None or usage.used * 100 < usage.capacity * policy.threshold_percent:
         return state, None
     lower = usage.capacity * policy.lower_percent // 100
     freeing = view.being_freed("memory")
@@ -35,7 +36,7 @@ def decide(view: NodeView, policy: MemoryEvictPolicy, state: MemoryEvictState) -
         amount=amount,
         counted_by="usage",
         enforce=policy.mode is StrategyMode.ENFORCE,
-        why=f"{usage.used * 100 // usage.capacity} % of the node's memory is used, the mark is {policy.mark_percent} %",
+        why=f"{usage.used * 100 // usage.capacity} % of memory is used, the threshold is {policy.threshold_percent} %",
         masters=True,
         terms={"used": usage.used, "capacity": usage.capacity, "lower": lower, "being_freed": freeing},
     )

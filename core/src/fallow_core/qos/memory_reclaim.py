@@ -1,6 +1,6 @@
-"""Memory of the node runs short: cold memory of batch is pushed out before anything is ended. Pure.
+"""Memory of the node runs short: cold memory of batch is pushed out before anything is terminated. Pure.
 
-    excess = used − capacity × mark                    once used ≥ capacity × mark
+    excess = used − capacity × threshold                    once used ≥ capacity × threshold
     step   = min(excess, capacity × step, Σ cold)      shared among the groups by what is cold in each
     cold   = file pages that can be dropped + anonymous pages that can be swapped, both not used lately
 
@@ -11,7 +11,7 @@ swapped may spare a task its end.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from fallow_core.ledger.level import Bounds, level
+from fallow_core.ledger.max_min import Bounds, level
 from fallow_core.model.qos_policy import MemoryReclaimPolicy, StrategyMode
 from fallow_core.qos.need import NodeView
 
@@ -59,7 +59,7 @@ def decide(
     usage = view.measured("memory")
     if usage is None:
         return state, None
-    excess = usage.used - usage.capacity * policy.mark_percent // 100
+    excess = usage.used - usage.capacity * policy.threshold_percent // 100
     if excess < 0:
         return replace(state, begun_at=None), None
     cold = sum(group.cold for group in groups.values())
@@ -73,7 +73,7 @@ def decide(
     reclaim = Reclaim(
         groups=shares,
         enforce=policy.mode is StrategyMode.ENFORCE,
-        why=f"{usage.used * 100 // usage.capacity} % of the node's memory is used, the mark is {policy.mark_percent} %",
+        why=f"{usage.used * 100 // usage.capacity} % of memory is used, the threshold is {policy.threshold_percent} %",
         terms={"used": usage.used, "capacity": usage.capacity, "excess": excess, "cold": cold, "step": amount},
     )
     begun_at = view.now if state.begun_at is None else state.begun_at

@@ -6,7 +6,7 @@ from typing import Literal
 
 from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.model.sample import NodeSample, Usage
-from fallow_core.model.task import SeenTask, TaskKey
+from fallow_core.model.task import ObservedTask, TaskKey
 from fallow_hookspecs import ResourceName, TaskState
 
 
@@ -14,20 +14,20 @@ from fallow_hookspecs import ResourceName, TaskState
 class NodeView:
     """One node at one moment.
 
-    `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone. `ending`: the
-    tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to overdraft, in bytes.
-    An account that is missing there loses nothing: it is adopted, its take-back is under way, its blast radius is used
-    up, or its framework does not honour memory. `stopped`: the accounts of which the operator wants nothing to run. A
-    reading older than `stale_seconds` is as good as none.
+    `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone.
+    `termination`: the tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to
+    overdraft, in bytes. An account that is missing there loses nothing: it is adopted, its take-back is under way, its
+    blast radius is used up, or its framework does not honour memory. `stopped`: the accounts of which the operator
+    wants nothing to run. A reading older than `stale_seconds` is as good as none.
     """
 
     node: str
     now: float
     sample: NodeSample
     ledger: NodeLedger
-    tasks: tuple[SeenTask, ...]
+    tasks: tuple[ObservedTask, ...]
     tasks_complete: bool
-    ending: frozenset[TaskKey] = frozenset()
+    termination: frozenset[TaskKey] = frozenset()
     may_pay: Mapping[str, int] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     stale_seconds: float = 10.0
@@ -37,18 +37,20 @@ class NodeView:
         usage = self.sample.of(resource)
         return usage if usage is not None and self._is_fresh(usage.measured_at) else None
 
-    def use(self, task: SeenTask, resource: ResourceName) -> int | None:
+    def use(self, task: ObservedTask, resource: ResourceName) -> int | None:
         """The measured use of a task, `None` if it is not known or too old."""
         usage = task.usage
         return usage.amount(resource) if usage is not None and self._is_fresh(usage.measured_at) else None
 
     def being_freed(self, resource: ResourceName) -> int:
-        """The measured use of the tasks that are ending."""
-        return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.ending)
+        """The measured use of the tasks that are terminating."""
+        return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.termination)
 
-    def living(self) -> tuple[SeenTask, ...]:
+    def living(self) -> tuple[ObservedTask, ...]:
         """The tasks that nobody ends."""
-        return tuple(t for t in self.tasks if t.key not in self.ending and t.task.state is not TaskState.ENDING)
+        return tuple(
+            t for t in self.tasks if t.key not in self.termination and t.task.state is not TaskState.TERMINATING
+        )
 
     def cooled_down(self, asked_at: float | None, seconds: float) -> bool:
         """Whether so much time has passed since then; also if there was no then."""

@@ -1,7 +1,7 @@
 """Memory stalls online services although the node's use is below every line: batch is slowed down. Pure.
 
 stall    = share of the last 10 s in which some task of an online group waited for memory (PSI, `some avg10`)
-pressed  = from when a group's stall reaches `mark` until no group's is `lower_mark` or more
+pressed  = from when a group's stall reaches `threshold` until no group's is `lower_threshold` or more
 
 It is the stall of the online groups alone: batch that is held back stalls as well, and says nothing of the others.
 While it is pressed, `cpu_suppress` gives batch a step less each second than it uses.
@@ -28,7 +28,7 @@ def decide(
     if not stalls:
         return replace(state, stalls={})
     worst = max(stalls.values())
-    least = policy.mark_percent if state.pressed_at is None else policy.lower_percent
+    least = policy.threshold_percent if state.pressed_at is None else policy.lower_percent
     if worst < least:
         return OnlinePressureState(stalls=stalls)
     return OnlinePressureState(stalls=stalls, pressed_at=now if state.pressed_at is None else state.pressed_at)

@@ -1,14 +1,14 @@
-"""More memory is allocated than batch capacity, and the framework did not take it back: end tasks until it fits.
+"""More memory is allocated than batch capacity, and the framework did not take it back: terminate tasks until it fits.
 
 For each account, all in requested memory:
 
     over = allocated − max(target, floor, requests of its masters)       no more than the node's overdraft;
                                                                          without target and overdraft where stopped;
                                                                          no overdraft where capacity is shared
-    need = over − requests of what is ending or has just ended           no more than it may still lose
+    need = over − requests of what is terminating or has just ended           no more than it may still lose
 
-The account that is the furthest over pays first, one at a time. CPU in overdraft is squeezed and ends nothing, and
-application masters are never ended for it. A ledger that is not known is not a ledger of zero.
+The account that is the furthest over pays first, one at a time. CPU in overdraft is throttled and ends nothing, and
+application masters are never terminated for it. A ledger that is not known is not a ledger of zero.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from fallow_core.ledger.node_ledger import AccountEntry
 from fallow_core.model.qos_policy import OverdraftEvictPolicy, StrategyMode
 from fallow_core.model.task import TaskKey
-from fallow_core.qos.held import Held
+from fallow_core.qos.duration import Held
 from fallow_core.qos.need import Need, NodeView
 
 
@@ -31,7 +31,7 @@ class AccountState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaving:
-    """What a task requested that was last seen ending at `seen_at`."""
+    """What a task requested that was last seen termination at `seen_at`."""
 
     requested: int
     seen_at: float
@@ -74,15 +74,15 @@ def decide(
 
 
 def _leaving(view: NodeView, policy: OverdraftEvictPolicy, before: Mapping[TaskKey, Leaving]) -> dict[TaskKey, Leaving]:
-    """What is ending, and what was a short time ago: the framework's report may be older than its end."""
+    """What is terminating, and what was a short time ago: the framework's report may be older than its end."""
     living = {task.key for task in view.living()}
     lately = {
         key: part
         for key, part in before.items()
         if key not in living and view.now - part.seen_at < policy.cool_down_seconds
     }
-    ending = (task for task in view.tasks if task.key in view.ending)
-    return lately | {t.key: Leaving(requested=t.requested.memory_bytes, seen_at=view.now) for t in ending}
+    termination = (task for task in view.tasks if task.key in view.termination)
+    return lately | {t.key: Leaving(requested=t.requested.memory_bytes, seen_at=view.now) for t in termination}
 
 
 def _masters(view: NodeView, cluster: str) -> int:

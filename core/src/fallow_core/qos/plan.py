@@ -1,13 +1,13 @@
 """All strategies of one node, joined: who is to end now, and for which need.
 
-The order is fixed: memory pressure, CPU, overdraft. Who was chosen for one need is ending when the next strategy
+The order is fixed: memory pressure, CPU, overdraft. Who was chosen for one need is terminating when the next strategy
 looks, so nobody ends twice and what is freed serves both.
 
-A strategy that only observes goes through the same steps. Whom it would have ended is ending from then on in the eyes
-of observing strategies, until the task is gone: so it says each ending once, and then what would have come next. An
-enforcing strategy sees only what is really ending.
+A strategy that only observes goes through the same steps. Whom it would have ended is terminating from then on in the
+eyes of observing strategies, until the task is gone: so it says each termination once, and then what would have come
+next. An enforcing strategy sees only what is really termination.
 
-Squeezing comes before all of them (`squeezing_first`): as long as it may still bring what is lacking, nothing ends.
+Throttling comes before all of them (`throttling_first`): as long as it may still bring what is lacking, nothing ends.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from fallow_core.model.qos_policy import EndingPolicy, QosPolicy, StrategyMode
+from fallow_core.model.qos_policy import QosPolicy, StrategyMode, TerminationPolicy
 from fallow_core.model.task import TaskKey
 from fallow_core.qos import cpu_evict, memory_evict, overdraft_evict
 from fallow_core.qos.cpu_evict import CpuEvictState
@@ -36,7 +36,7 @@ class PlanState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squeezed:
+class Throttled:
     """`possible`: it can bring something. `begun_at`: since when it does, for what is lacking now."""
 
     possible: bool = False
@@ -48,24 +48,24 @@ class Squeezed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squeezes:
-    """What enforcing strategies do on a node before anything is ended."""
+class Throttles:
+    """What enforcing strategies do on a node before anything is terminated."""
 
-    memory: Squeezed = field(default_factory=Squeezed)
-    cpu: Squeezed = field(default_factory=Squeezed)
+    memory: Throttled = field(default_factory=Throttled)
+    cpu: Throttled = field(default_factory=Throttled)
 
 
-def squeezing_first(policy: QosPolicy, squeezes: Squeezes, now: float) -> QosPolicy:
-    """The policy by which tasks may be ended at this moment.
+def throttling_first(policy: QosPolicy, throttles: Throttles, now: float) -> QosPolicy:
+    """The policy by which tasks may be terminated at this moment.
 
-    While memory that could be pushed out is, or has yet to be, tasks end only at the critical mark. While a CPU limit
-    is younger than the window of `cpu_evict`, no task ends for CPU.
+    While memory that could be pushed out is, or has yet to be, tasks end only at the critical threshold. While a CPU
+    limit is younger than the window of `cpu_evict`, no task ends for CPU.
     """
     memory, reclaim = policy.memory_evict, policy.memory_reclaim
-    if squeezes.memory.may_still_bring(reclaim.window_seconds, now):
-        memory = replace(memory, mark_percent=max(memory.mark_percent, reclaim.critical_percent))
+    if throttles.memory.may_still_bring(reclaim.window_seconds, now):
+        memory = replace(memory, threshold_percent=max(memory.threshold_percent, reclaim.critical_percent))
     cpu = policy.cpu_evict
-    if squeezes.cpu.may_still_bring(cpu.window_seconds, now):
+    if throttles.cpu.may_still_bring(cpu.window_seconds, now):
         cpu = replace(cpu, slow_is_fine=True)
     return replace(policy, memory_evict=memory, cpu_evict=cpu)
 
@@ -77,7 +77,7 @@ def plan(view: NodeView, policy: QosPolicy, state: PlanState, past: Past) -> tup
     """
     view = replace(view, stale_seconds=policy.stale_seconds)
     pretended = state.pretended & {task.key for task in view.tasks} if view.tasks_complete else state.pretended
-    joined = _Joined(view, policy.ending, past, pretended)
+    joined = _Joined(view, policy.termination, past, pretended)
     state = PlanState(
         memory_evict=joined.step(memory_evict.decide, policy.memory_evict, state.memory_evict, MemoryEvictState()),
         cpu_evict=joined.step(cpu_evict.decide, policy.cpu_evict, state.cpu_evict, CpuEvictState()),
@@ -103,7 +103,7 @@ class _Joined:
     """The strategies so far. `chosen`: whom enforcing ones chose."""
 
     view: NodeView
-    policy: EndingPolicy
+    policy: TerminationPolicy
     past: Past
     pretended: frozenset[TaskKey]
     chosen: frozenset[TaskKey] = frozenset()
@@ -120,18 +120,18 @@ class _Joined:
         if policy.mode is StrategyMode.OFF:
             return unused
         observes = policy.mode is StrategyMode.OBSERVE
-        ending = self.chosen | self.pretended if observes else self.chosen
-        view = replace(self.view, ending=self.view.ending | ending)
+        termination = self.chosen | self.pretended if observes else self.chosen
+        view = replace(self.view, termination=self.view.termination | termination)
         state, need = decide(view, policy, state)
         if need is not None:
-            choice = choose(need, view, self.policy, self._past(ending - self.view.ending))
+            choice = choose(need, view, self.policy, self._past(termination - self.view.termination))
             victims = frozenset(victim.task.key for victim in choice.victims)
             self.choices.append(choice)
             self.pretended |= victims if observes else frozenset()
             self.chosen |= frozenset() if observes else victims
         return state
 
-    def _past(self, ending: frozenset[TaskKey]) -> Past:
-        """With the endings that nobody carried out yet."""
-        counts = Counter(task.application_key for task in self.view.tasks if task.key in ending)
-        return replace(self.past, endings_lately=counts + Counter(self.past.endings_lately))
+    def _past(self, termination: frozenset[TaskKey]) -> Past:
+        """With the terminations that nobody carried out yet."""
+        counts = Counter(task.application_key for task in self.view.tasks if task.key in termination)
+        return replace(self.past, terminations_lately=counts + Counter(self.past.terminations_lately))

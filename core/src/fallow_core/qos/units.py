@@ -1,4 +1,4 @@
-"""What can be ended to free something, and what that costs."""
+"""What can be terminated to free something, and what that costs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ from fallow_core.model.task import ApplicationKey
 class Unit:
     """What ends together: a task, or a gang. `name` tells units apart, and decides where nothing else does.
 
-    `endings`: of how many tasks. `harm` in milli-core-seconds, `freed` in the unit of what is needed. Of the units of
-    one `gang` those may end together that `take` no more than its `room` in all.
+    `terminations`: of how many tasks. `harm` in milli-core-seconds, `freed` in the unit of what is needed. Of the units
+    of one `gang` those may end together that `take` no more than its `room` in all.
     """
 
     name: tuple[str, ...]
     application: ApplicationKey
-    endings: int
+    terminations: int
     masters: int
     harm: int
     age_ms: int
@@ -29,7 +29,7 @@ class Unit:
 
 
 class Cost(NamedTuple):
-    """What counts more comes first: masters, endings above an application's budget, harm, and the sum of ages."""
+    """What counts more comes first: masters, terminations above an application's budget, harm, and the sum of ages."""
 
     masters: int
     above_budget: int
@@ -38,19 +38,19 @@ class Cost(NamedTuple):
 
 
 Budgets = Mapping[ApplicationKey, int]
-"""How many more endings each application has; at least the applications of all units."""
+"""How many more terminations each application has; at least the applications of all units."""
 
 
 def cost(units: Iterable[Unit], budgets: Budgets) -> Cost:
     """What it costs to end these."""
-    endings: Counter[ApplicationKey] = Counter()
+    terminations: Counter[ApplicationKey] = Counter()
     masters = harm = age_ms = 0
     for unit in units:
-        endings[unit.application] += unit.endings
+        terminations[unit.application] += unit.terminations
         masters += unit.masters
         harm += unit.harm
         age_ms += unit.age_ms
-    above = sum(max(count - budgets[application], 0) for application, count in endings.items())
+    above = sum(max(count - budgets[application], 0) for application, count in terminations.items())
     return Cost(masters=masters, above_budget=above, harm=harm, age_ms=age_ms)
 
 

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fallow_core.model.qos_policy import EndingPolicy
-from fallow_core.model.task import ApplicationKey, SeenTask, TaskKey
+from fallow_core.model.qos_policy import TerminationPolicy
+from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos.gangs import GangHere, GangKey, gang_key, gangs
 from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.least_harm import cheapest
@@ -25,9 +25,11 @@ RUNNERS_UP = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What became of earlier endings: how many each application had lately, and which tasks could not be ended."""
+    """What became of earlier terminations: how many each application had lately, and which tasks could not be
+    terminated.
+    """
 
-    endings_lately: Mapping[ApplicationKey, int] = field(default_factory=dict)
+    terminations_lately: Mapping[ApplicationKey, int] = field(default_factory=dict)
     failed: frozenset[TaskKey] = frozenset()
 
 
@@ -35,10 +37,10 @@ class Past:
 class Candidate:
     """A task that may end, what that would free (0 where its use is not known) and what it would cost.
 
-    `budget`: how many more endings its application had.
+    `budget`: how many more terminations its application had.
     """
 
-    task: SeenTask
+    task: ObservedTask
     freed: int
     harm: Harm
     budget: int
@@ -76,17 +78,19 @@ class Choice:
         )
 
 
-def choose(need: Need, view: NodeView, policy: EndingPolicy, past: Past) -> Choice:
+def choose(need: Need, view: NodeView, policy: TerminationPolicy, past: Past) -> Choice:
     """Choose who ends for a need. `Choice.shortfall` says what even all together do not free."""
     living = view.living()
-    ending = [task for task in view.tasks if task.key in view.ending or task.task.state is TaskState.ENDING]
-    of_gangs = gangs(living, ending)
+    termination = [
+        task for task in view.tasks if task.key in view.termination or task.task.state is TaskState.TERMINATING
+    ]
+    of_gangs = gangs(living, termination)
     barred = _barred(living, need, past, of_gangs)
-    harm = harms(living, policy, past.endings_lately, ending)
+    harm = harms(living, policy, past.terminations_lately, termination)
     candidates = []
     for task in sorted(living, key=lambda task: task.key):
         if task.key not in barred:
-            budget = max(policy.budget - past.endings_lately.get(task.application_key, 0), 0)
+            budget = max(policy.budget - past.terminations_lately.get(task.application_key, 0), 0)
             candidates.append(Candidate(task=task, freed=_freed(task, need, view), harm=harm(task), budget=budget))
     units = dict(_units(candidates, of_gangs, need))
     budgets = {unit.application: members[0].budget for unit, members in units.items()}
@@ -111,7 +115,7 @@ def choose(need: Need, view: NodeView, policy: EndingPolicy, past: Past) -> Choi
 
 
 def _barred(
-    living: Sequence[SeenTask], need: Need, past: Past, of_gangs: Mapping[GangKey, GangHere]
+    living: Sequence[ObservedTask], need: Need, past: Past, of_gangs: Mapping[GangKey, GangHere]
 ) -> dict[TaskKey, str]:
     barred = {task.key: why for task in living if (why := _why_barred(task, need, past))}
     whole = {key: gang for key, gang in of_gangs.items() if not gang.spare}
@@ -131,17 +135,17 @@ def _may_end(gang: GangHere, need: Need) -> bool:
     return need.masters or not gang.useless
 
 
-def _why_barred(task: SeenTask, need: Need, past: Past) -> str:
+def _why_barred(task: ObservedTask, need: Need, past: Past) -> str:
     if not task.task.may_be_ended:
-        return "its framework says that it may not be ended"
+        return "its framework says that it may not be terminated"
     if need.clusters is not None and task.cluster not in need.clusters:
         return "its account does not have to pay"
     if task.is_master and not need.masters:
         return "it is a master"
-    return "it could not be ended a short time ago" if task.key in past.failed else ""
+    return "it could not be terminated a short time ago" if task.key in past.failed else ""
 
 
-def _freed(task: SeenTask, need: Need, view: NodeView) -> int:
+def _freed(task: ObservedTask, need: Need, view: NodeView) -> int:
     if need.counted_by == "request":
         return task.requested.amount(need.resource)
     return view.use(task, need.resource) or 0
@@ -171,7 +175,7 @@ def _unit(name: tuple[str, ...], candidates: Sequence[Candidate]) -> Unit:
     return Unit(
         name=name,
         application=candidates[0].task.application_key,
-        endings=len(candidates),
+        terminations=len(candidates),
         masters=sum(candidate.task.is_master for candidate in candidates),
         harm=sum(candidate.harm.total for candidate in candidates),
         age_ms=sum(candidate.harm.age_ms for candidate in candidates),

@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Lane(ThreadPoolExecutor):
-    """A daemon thread: a call that never ends does not keep the process from ending.
+    """A daemon thread: a call that never ends does not keep the process from termination.
 
     It is a pool by its type alone: gRPC runs the calls of a method in a pool that is given for it, and takes no other.
     """

@@ -137,7 +137,7 @@ def _task(message: pb.Task, sizes: _Sizes) -> Task:
     task.requested = sizes.of(message, "requested", message.requested_cpu_milli, message.requested_memory_bytes)
     task.role = enums.TASK_ROLES.get(message.role, TaskRole.WORKER)
     task.age_seconds = None
-    task.ending_age_seconds = message.ending_age_seconds if has("ending_age_seconds") else None
+    task.terminating_age_seconds = message.terminating_age_seconds if has("terminating_age_seconds") else None
     task.priority = message.priority
     task.opportunistic = message.opportunistic
     task.progress = message.progress if has("progress") else None
@@ -164,7 +164,7 @@ def _aged_task(task: Task, age_seconds: float | None) -> Task:
     aged.requested = task.requested
     aged.role = task.role
     aged.age_seconds = age_seconds
-    aged.ending_age_seconds = task.ending_age_seconds
+    aged.terminating_age_seconds = task.terminating_age_seconds
     aged.priority = task.priority
     aged.opportunistic = task.opportunistic
     aged.progress = task.progress

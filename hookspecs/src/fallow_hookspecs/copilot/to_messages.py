@@ -276,8 +276,8 @@ def _task(message: pb.Task, task: Task) -> None:  # noqa: C901 - one field after
         message.may_be_ended = False
     if task.age_seconds is not None:
         message.age_seconds = task.age_seconds
-    if task.ending_age_seconds is not None:
-        message.ending_age_seconds = task.ending_age_seconds
+    if task.terminating_age_seconds is not None:
+        message.terminating_age_seconds = task.terminating_age_seconds
     if task.progress is not None:
         message.progress = task.progress
     if task.ends_in_seconds is not None:

@@ -55,7 +55,10 @@ _ALL: Final = (
     Clause("offer.bad-value", "A size that cannot be is refused as a bad value."),
     Clause("offer.spoils-no-other", "A bad offer spoils no other offer of the same call."),
     Clause("offer.repeat", "Repeating an offer is harmless: it is answered and in force as before."),
-    Clause("offer.ends-nothing", "An offer without take-back ends no task, even if less is offered than is allocated."),
+    Clause(
+        "offer.ends-nothing",
+        "An offer without take-back terminates no task, even if less is offered than is allocated.",
+    ),
     Clause("offer.floor", "At its floor a node is kept: it is accepted, and the node runs on."),
     Clause("offer.take-back", "Who says that the framework takes back has it end work until the rest fits the offer."),
     Clause("offer.notice", "Nothing is taken back before its notice is over."),
@@ -63,11 +66,16 @@ _ALL: Final = (
     # tasks: what list_tasks says
     Clause("tasks.all", "A complete list has exactly the tasks that hold resources, each once."),
     Clause("tasks.this-node", "The list of a node has the tasks of that node alone."),
-    Clause("tasks.ending", "A task that is ending is listed until it has gone; where that is known, with since when."),
+    Clause(
+        "tasks.terminating",
+        "A task that is terminating is listed until it has gone; where that is known, with since when.",
+    ),
     Clause("tasks.vanished", "A task that has gone is in no later list."),
     Clause("tasks.complete", "No tasks is a complete list; a list that lacks something says so, and why."),
     Clause("tasks.requested", "A task's request is its amount in milli-cores and bytes."),
-    Clause("tasks.values", "Shares are from 0 to 1, ages are not negative, only a task that ends has an ending age."),
+    Clause(
+        "tasks.values", "Shares are from 0 to 1, ages are not negative, only a task that ends has a terminating age."
+    ),
     Clause("tasks.application", "A task names its application and the framework's node that it runs on."),
     Clause(
         "tasks.measurable", "A running task has a cgroup, a pod or living processes, so that its use can be measured."
@@ -79,8 +87,8 @@ _ALL: Final = (
     Clause("kill.ends", "A task that was ordered to end now ends."),
     Clause("kill.gone", "A task that has gone is answered as already gone."),
     Clause("kill.twice", "Asking twice for the same task is harmless."),
-    Clause("kill.spoils-no-other", "A task that cannot be ended spoils no other of the same order."),
-    Clause("kill.at-once", "The answer comes as soon as the endings are under way; nobody waits for the end."),
+    Clause("kill.spoils-no-other", "A task that cannot be terminated spoils no other of the same order."),
+    Clause("kill.at-once", "The answer comes as soon as the terminations are under way; nobody waits for the end."),
     Clause("kill.gracefully", "Without force a task gets the time to end by itself."),
     Clause("kill.why", "A task that is spared, failed or not accessible says why."),
     Clause("kill.reason", "The reason of an order reaches the framework's user."),

@@ -101,8 +101,8 @@ class Framework(ABC):
         raise UnableError("it always has news of its nodes")
 
     def protect(self, task_id: str) -> None:
-        """Have a task that cannot be ended, for whatever reason the plugin has to give, until `mend`."""
-        raise UnableError("each of its tasks can be ended")
+        """Have a task that cannot be terminated, for whatever reason the plugin has to give, until `mend`."""
+        raise UnableError("each of its tasks can be terminated")
 
     def told(self, task_id: str) -> str:
         """What the framework's user is told of the end of a task."""

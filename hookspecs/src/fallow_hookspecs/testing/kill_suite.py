@@ -52,7 +52,7 @@ class KillSuite(Suite):
         for _ in range(3):
             answer = called.kill(ready.nodes[0], _order(victim, force=True)).answers[victim]
             _skip_without_access(answer)
-            assert answer.result in (KillResult.ENDING, KillResult.ALREADY_GONE), answer
+            assert answer.result in (KillResult.TERMINATING, KillResult.ALREADY_GONE), answer
         _wait_gone(ready, victim)
         assert other in ready.tasks(), f"{other} ended with {victim}"
 
@@ -62,14 +62,14 @@ class KillSuite(Suite):
         (victim,) = ready.start_tasks(1)
         answers = called.kill(ready.nodes[0], _order("no-such-task", gone, victim, force=True)).answers
         _skip_without_access(answers[victim])
-        assert answers[victim].result is KillResult.ENDING, answers
+        assert answers[victim].result is KillResult.TERMINATING, answers
         _wait_gone(ready, victim)
 
     @tries("kill.at-once")
     def test_nobody_waits_for_the_end(self, ready: Framework, called: Called) -> None:
         (victim,) = ready.start_tasks(1, stubborn=True)
         answer = called.kill(ready.nodes[0], _order(victim)).answers[victim]  # given up on when it is overdue
-        if answer.result is KillResult.ENDING:
+        if answer.result is KillResult.TERMINATING:
             assert victim in ready.tasks(), "it was stubborn, and had gone when the answer came"
 
     @tries("kill.gracefully")
@@ -86,10 +86,10 @@ class KillSuite(Suite):
         ready.protect(task)
         for force in (False, True):
             answer = called.kill(ready.nodes[0], _order(task, force=force)).answers[task]
-            assert answer.result in WITH_A_REASON, f"it cannot be ended: {answer}"
+            assert answer.result in WITH_A_REASON, f"it cannot be terminated: {answer}"
             assert answer.reason, f"no reason: {answer}"
         time.sleep(ready.settle_seconds)
-        assert task in ready.tasks(), "it was not to be ended, and has gone"
+        assert task in ready.tasks(), "it was not to be terminated, and has gone"
 
     @tries("kill.reason")
     def test_the_reason_reaches_the_user(self, ready: Framework, called: Called) -> None:
@@ -110,7 +110,7 @@ class KillSuite(Suite):
         outcome = called.kill(ready.nodes[0], _order(*task_ids, force=True))
         for task_id in task_ids:
             _skip_without_access(outcome.answers[task_id])
-            assert outcome.answers[task_id].result in (KillResult.ENDING, KillResult.ALREADY_GONE), outcome
+            assert outcome.answers[task_id].result in (KillResult.TERMINATING, KillResult.ALREADY_GONE), outcome
         _wait_gone(ready, *task_ids)
         return outcome
 

@@ -88,8 +88,8 @@ class TasksSuite(Suite):
         listed = called.list_tasks(NOBODYS_NODE)
         assert not listed.tasks, f"{[task.id for task in listed.tasks]} are listed for {NOBODYS_NODE.name}"
 
-    @tries("tasks.ending")
-    def test_a_task_that_is_ending_is_listed(self, ready: Framework, called: Called) -> None:
+    @tries("tasks.terminating")
+    def test_a_task_that_is_termination_is_listed(self, ready: Framework, called: Called) -> None:
         (task_id,) = ready.start_tasks(1, stubborn=True)
         _complete(called, ready)
         called.kill(ready.nodes[0], KillOrder(task_ids=(task_id,), reason="conformance"))
@@ -99,8 +99,10 @@ class TasksSuite(Suite):
             pytest.skip("it ended at once, stubborn or not")
         assert task_id in found, "it still holds its resources, and is not listed"
         task = found[task_id]
-        is_ending = task.state is TaskState.ENDING
-        assert is_ending == (task.ending_age_seconds is not None), f"since when it ends is missing, or too much: {task}"
+        is_terminating = task.state is TaskState.TERMINATING
+        assert is_terminating == (task.terminating_age_seconds is not None), (
+            f"since when it ends is missing, or too much: {task}"
+        )
 
     @tries("tasks.vanished")
     def test_a_task_that_has_gone_is_not_listed(self, ready: Framework, called: Called) -> None:
@@ -135,9 +137,9 @@ class TasksSuite(Suite):
         for task in _complete(called, ready).tasks:
             shares = [task.progress, task.kept_share]
             assert all(share is None or 0 <= share <= 1 for share in shares), task
-            ages = [task.age_seconds, task.ending_age_seconds, task.ends_in_seconds, task.grace_seconds]
+            ages = [task.age_seconds, task.terminating_age_seconds, task.ends_in_seconds, task.grace_seconds]
             assert all(age is None or age >= 0 for age in ages), task
-            assert task.state is TaskState.ENDING or task.ending_age_seconds is None, task
+            assert task.state is TaskState.TERMINATING or task.terminating_age_seconds is None, task
             assert task.gang is None or (task.gang.minimum >= 1 and task.gang.members >= 1), task
 
     @tries("tasks.application")

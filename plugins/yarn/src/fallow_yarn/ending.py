@@ -31,5 +31,5 @@ def by_manager(
             if not isinstance(error, RemoteError):
                 break
         else:
-            ended[task_id] = KillAnswer(result=KillResult.ENDING)
+            ended[task_id] = KillAnswer(result=KillResult.TERMINATING)
     return ended

@@ -42,7 +42,7 @@ def test_it_finds_its_node_manager_and_lists_and_ends_containers(cluster: Yarn, 
 
     victim = min(workers)
     order = KillOrder(task_ids=(victim,), reason="memory of this host is short")
-    assert yarn.kill_tasks(NODE, order, 5.0).answers == {victim: KillAnswer(result=KillResult.ENDING)}
+    assert yarn.kill_tasks(NODE, order, 5.0).answers == {victim: KillAnswer(result=KillResult.TERMINATING)}
     wait_for(lambda: app.exits() == {victim: 143}, 30, "the end")
     findings = {finding.subject: finding for finding in yarn.diagnose((NODE,), 15.0)}
     assert findings["NodeManagers of here"].ok

@@ -1,4 +1,4 @@
-"""Listing, ending and taking back single containers of an embedded and of a real NodeManager."""
+"""Listing, termination and taking back single containers of an embedded and of a real NodeManager."""
 
 import getpass
 import signal
@@ -46,7 +46,9 @@ def cluster(start_yarn: StartYarn) -> Yarn:
 
 @pytest.fixture
 def yarn(cluster: Yarn) -> Iterator[YarnInstance]:
-    """An instance that has reported once; in the end all containers are ended, so that the next test has the node."""
+    """An instance that has reported once; in the end all containers are terminated, so that the next test has the
+    node.
+    """
     made = instance(cluster.rm)
     made.report_capacity((NODE,), (), 10.0)
     yield made
@@ -133,8 +135,8 @@ def test_containers_are_listed_with_their_requests_and_leaders_and_the_master_is
 def test_one_container_ends_by_term_and_one_by_kill_and_nothing_else_does(cluster: Yarn, yarn: YarnInstance) -> None:
     app = submit(cluster, containers=4)
     first, second, *others = workers_of(yarn, app)
-    assert kill(yarn, first) == {first: KillAnswer(result=KillResult.ENDING)}
-    assert kill(yarn, second, force=True) == {second: KillAnswer(result=KillResult.ENDING)}
+    assert kill(yarn, first) == {first: KillAnswer(result=KillResult.TERMINATING)}
+    assert kill(yarn, second, force=True) == {second: KillAnswer(result=KillResult.TERMINATING)}
     wait_for(lambda: len(app.exits()) == 2, 30, "the ends")
     assert app.exits() == {first: 143, second: 137}
     wait_for(lambda: workers_of(yarn, app) == others, 30, "a list without them")
@@ -146,7 +148,7 @@ def test_a_container_that_ignores_term_lives_on_until_it_is_forced(cluster: Yarn
     app = submit(cluster, STUBBORN, containers=1)
     (stubborn,) = workers_of(yarn, app)
     for _ in range(2):
-        assert kill(yarn, stubborn)[stubborn].result is KillResult.ENDING
+        assert kill(yarn, stubborn)[stubborn].result is KillResult.TERMINATING
     assert tasks_of(yarn, app)[stubborn].state is TaskState.RUNNING
     kill(yarn, stubborn, force=True)
     wait_for(lambda: app.exits() == {stubborn: 137}, 30, "its end")
@@ -161,7 +163,7 @@ def test_the_controller_ends_a_container_through_the_resource_manager(
     controller = instance(cluster.rm, frozenset({Role.CONTROLLER}))
     absent = second[:-6] + "000999"
     answers = kill(controller, first, absent, force=force)
-    assert answers[first] == KillAnswer(result=KillResult.ENDING)
+    assert answers[first] == KillAnswer(result=KillResult.TERMINATING)
     assert answers[absent].result is KillResult.NO_ACCESS
     assert "absent container" in answers[absent].reason
     wait_for(lambda: app.exits() == {first: code}, 30, "its end")
@@ -183,7 +185,7 @@ def test_a_node_manager_that_does_not_answer_is_no_empty_list_and_its_containers
         assert "time given was over" in tasks.incomplete_reason
         assert {task.id for task in tasks.tasks} == before.keys()
         assert tasks.age_seconds > 1
-        assert kill(yarn, victim, force=True)[victim].result is KillResult.ENDING
+        assert kill(yarn, victim, force=True)[victim].result is KillResult.TERMINATING
         wait_for(lambda: victim not in tasks_of(yarn, app), 30, "a list without it")
         assert tasks_of(yarn, app).keys() == before.keys() - {victim}
     finally:

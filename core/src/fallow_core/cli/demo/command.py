@@ -43,7 +43,7 @@ def demo(plugin: str) -> None:
             moments + show.moments,
             stage.counts(),
             delays(show.steps, stage.framework.told()),
-            list(show.endings.values()),
+            list(show.terminations.values()),
         )
     click.echo(f"\n{'Ended early. ' if interrupted else ''}What was seen:\n{text}")
 

@@ -19,7 +19,7 @@ from fallow_core.errors import FallowError
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_tree import batch_processes
 from fallow_core.node.procfs import CpuCounters, ProcessStat
-from fallow_core.standalone.process import Standalone
+from fallow_core.runtime.standalone import Standalone
 
 PR_SET_PDEATHSIG = 1
 

@@ -25,7 +25,7 @@ class Show:
         self.stage = stage
         self.began_at = began_at
         self.moments: list[Moment] = []
-        self.endings: dict[str, str] = {}
+        self.terminations: dict[str, str] = {}
         self.steps: list[float] = []
         self._source = source_of(stage.socket)
         self._phase: Phase | None = None
@@ -62,7 +62,7 @@ class Show:
                 )
         for event in snapshot.events:
             if event.record is not None and event.record[1] == "decisions":
-                self.endings[event.key] = event.text
+                self.terminations[event.key] = event.text
         return snapshot
 
     def extra(self) -> Extra:

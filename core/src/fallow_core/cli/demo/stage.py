@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from fallow_core.api.control_socket import ask
 from fallow_core.cli.demo import host, task
 from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
 from fallow_core.cli.demo.load import OnlineLoad
 from fallow_core.errors import ControlError, FallowError
-from fallow_core.standalone.control import ask
 
 CLUSTER = "demo"
 TASKS_AT_ONCE = 8
@@ -123,14 +123,14 @@ class Stage:
             "capacity": {"cpu": {"watermark": "90%"}, "memory": {"watermark": "95%"}},
             "publishing": {
                 "mode": "enforce",
-                "growthHold": "2s",
+                "growthDelay": "2s",
                 "interval": "1s",
                 "reportInterval": "1s",
                 "inFlight": "5s",
             },
             "qos": {
                 "cpuEvict": {"mode": "enforce", "window": "3s", "samples": 4, "coolDown": "5s"},
-                "ending": {"grace": "2s", "margin": "2s"},
+                "termination": {"grace": "2s", "margin": "2s"},
             },
         }
         cluster = {

@@ -24,5 +24,5 @@ def problems(status: Answer, tasks: Answer) -> Iterator[str]:
     yield from (f"{name}: not all tasks are known: {why}" for name, why in tasks["incomplete"].items())
     if status["restoring"]:
         yield "the sizes found first are being put back"
-    texts = (status["journal_error"], status["journal_lost"], tasks["endings_error"], tasks["endings_lost"])
+    texts = (status["journal_error"], status["journal_lost"], tasks["terminations_error"], tasks["terminations_lost"])
     yield from (text for text in texts if text)

@@ -31,11 +31,11 @@ def record(snapshot: Snapshot, ref: Ref) -> list[str]:
 
 def _task(snapshot: Snapshot, task: Answer) -> list[str]:
     head = f"task {task['task']} of {task['cluster']} on {task['framework_node']}, application {task['application']}"
-    ending = task["ending"]
+    termination = task["termination"]
     lines = [head, "", *tasks.lines({**snapshot.answers.tasks, "tasks": [task]}), "", f"cost: {task['harm']}"]
-    if ending:
-        note = f"; {ending['note']}" if ending["note"] else ""
-        lines.append(f"it ends ({ending['phase']}): {ending['why']}{note}")
+    if termination:
+        note = f"; {termination['note']}" if termination["note"] else ""
+        lines.append(f"it ends ({termination['phase']}): {termination['why']}{note}")
     return lines
 
 

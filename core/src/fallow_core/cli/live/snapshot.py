@@ -197,7 +197,7 @@ def _task(task: Answer) -> Task:
         user=task["user"],
         queue=task["queue"],
         role=task["role"],
-        state=task["ending"]["phase"] if task["ending"] else task["state"],
+        state=task["termination"]["phase"] if task["termination"] else task["state"],
         used=None if used is None else {name: used[FIELDS[name]] for name in RESOURCE_NAMES},
         requested={name: task["requested"][FIELDS[name]] for name in RESOURCE_NAMES},
         age_seconds=task["age_seconds"],

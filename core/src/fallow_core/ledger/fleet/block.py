@@ -2,16 +2,16 @@
 
 import numpy as np
 
+from fallow_core.ledger.due_offers import GrowthDelays
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.columns import ROW, ZONE, empty
-from fallow_core.ledger.fleet.computed import Rules, room
-from fallow_core.ledger.fleet.due import DUE, Limits, select
-from fallow_core.ledger.fleet.holds import HOLD, adopt, plain
+from fallow_core.ledger.fleet.due_offers import DUE, Limits, select
+from fallow_core.ledger.fleet.encoding import write_node, write_rows, zones_of
+from fallow_core.ledger.fleet.growth_delays import HOLD, adopt, plain
+from fallow_core.ledger.fleet.lanes import Rules, room
 from fallow_core.ledger.fleet.terms import Accounts, Policies
 from fallow_core.ledger.fleet.ticks import Ticks
-from fallow_core.ledger.fleet.writing import write_node, write_rows, zones_of
-from fallow_core.ledger.publishing import Holds
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import PublishingPolicy, Sharing
 from fallow_hookspecs import RESOURCE_NAMES
@@ -25,15 +25,15 @@ class Block:
         self.zones: Records = np.zeros((nodes, 0), ZONE)
         self.rows: Records = np.zeros((nodes, slots), ROW)
         self.keys: list[tuple[RowKey, ...]] = [()] * nodes
-        self._holds: Records = np.zeros((nodes, slots), HOLD)
-        self._holds["since"] = np.nan
+        self._growth_delays: Records = np.zeros((nodes, slots), HOLD)
+        self._growth_delays["since"] = np.nan
         self._computed = room(slots)
         self._policies, self._accounts, self._ticks = policies, accounts, ticks
 
     @property
     def nbytes(self) -> int:
         """How much memory the arrays take."""
-        return self.nodes.nbytes + self.zones.nbytes + self.rows.nbytes + self._holds.nbytes
+        return self.nodes.nbytes + self.zones.nbytes + self.rows.nbytes + self._growth_delays.nbytes
 
     @property
     def tables(self) -> tuple[Records, Records]:
@@ -66,15 +66,15 @@ class Block:
             self.nodes[own],
             self.zones[own],
             self.rows[own],
-            self._holds[own],
+            self._growth_delays[own],
             *self.tables,
             rules_of(publishing, now),
             Limits(
                 now=now,
                 tick=self._ticks.number(now),
                 times=self._ticks.table,
-                band_percent=limits.band_percent,
-                growth_hold_seconds=float(limits.growth_hold_seconds),
+                dead_band_percent=limits.dead_band_percent,
+                growth_delay_seconds=float(limits.growth_delay_seconds),
                 in_flight_seconds=float(limits.in_flight_seconds),
             ),
             self._computed,
@@ -84,21 +84,21 @@ class Block:
         found["node"] += only or 0
         return found
 
-    def holds(self, at: int) -> Holds:
+    def holds(self, at: int) -> GrowthDelays:
         """What is remembered of the growth of a node's rows, as `due_rows` has it."""
-        found: Holds = {}
-        for record, key in zip(self._holds[at], self.keys[at], strict=False):
+        found: GrowthDelays = {}
+        for record, key in zip(self._growth_delays[at], self.keys[at], strict=False):
             for r, name in enumerate(RESOURCE_NAMES):
                 hold = plain(record, r, self._ticks)
                 if hold is not None:
                     found[key, name] = hold
         return found
 
-    def adopt(self, at: int, holds: Holds) -> None:
+    def adopt(self, at: int, holds: GrowthDelays) -> None:
         """Remember this of the growth of a node's rows, and nothing else."""
-        self._holds[at]["since"] = np.nan
-        self._holds[at]["count"] = 0
-        for record, key in zip(self._holds[at], self.keys[at], strict=False):
+        self._growth_delays[at]["since"] = np.nan
+        self._growth_delays[at]["count"] = 0
+        for record, key in zip(self._growth_delays[at], self.keys[at], strict=False):
             for r, name in enumerate(RESOURCE_NAMES):
                 if (key, name) in holds:
                     adopt(record, r, holds[key, name], self._ticks)

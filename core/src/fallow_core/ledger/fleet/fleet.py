@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fallow_core.ledger.due_offers import SLOW, DueOffer, DueResource, GrowthDelays, due_rows, row_due
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.block import Block
-from fallow_core.ledger.fleet.due import DUE, URGENT, WHY
+from fallow_core.ledger.fleet.due_offers import DUE, URGENT, WHY
+from fallow_core.ledger.fleet.encoding import fits
 from fallow_core.ledger.fleet.terms import Accounts, Policies, Work
 from fallow_core.ledger.fleet.ticks import Ticks
-from fallow_core.ledger.fleet.writing import fits
 from fallow_core.ledger.node_ledger import node_ledger
-from fallow_core.ledger.publishing import SLOW, Due, DueResource, Holds, due_rows, row_due
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy
 
@@ -28,7 +28,7 @@ class FleetDue:
     """
 
     rows: Records
-    others: list[Due]
+    others: list[DueOffer]
 
 
 class Fleet:
@@ -44,7 +44,7 @@ class Fleet:
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
         self._others: dict[str, NodeInputs] = {}
-        self._others_holds: Holds = {}
+        self._others_growth_delays: GrowthDelays = {}
 
     def write(self, inputs: NodeInputs) -> None:
         """Take in all that is known of a node; it may be a new one."""
@@ -56,12 +56,12 @@ class Fleet:
             return
         if inputs.node in self._numbers:
             block, at = self._place(inputs.node)
-            self._others_holds |= block.holds(at)
+            self._others_growth_delays |= block.holds(at)
             self._leave(inputs.node)
         known = {row.key for row in inputs.rows}
-        gone = [key for key in self._others_holds if key[0].node == inputs.node and key[0] not in known]
+        gone = [key for key in self._others_growth_delays if key[0].node == inputs.node and key[0] not in known]
         for key in gone:
-            del self._others_holds[key]
+            del self._others_growth_delays[key]
         self._others[inputs.node] = inputs
 
     def remove(self, node: str) -> None:
@@ -87,23 +87,23 @@ class Fleet:
         run: Run = map,
     ) -> FleetDue:
         """Compute all nodes, and select the rows that are due by `limits`; the same as `due_rows`, node by node."""
-        self._ticks.forget(now - SLOW * limits.growth_hold_seconds)
+        self._ticks.forget(now - SLOW * limits.growth_delay_seconds)
         self._accounts.lasts(offer_lasts_seconds)
         of_blocks = run(lambda block: block.due(publishing, limits, now), self.blocks)
         others = []
         for inputs in self._others.values():
             ledger = node_ledger(replace(inputs, publishing=publishing, now=now))
-            others += due_rows(ledger, inputs.rows, self._others_holds, limits, now, offer_lasts_seconds)
+            others += due_rows(ledger, inputs.rows, self._others_growth_delays, limits, now, offer_lasts_seconds)
         return self._joined(list(of_blocks), others)
 
     def changed(
         self, inputs: NodeInputs, limits: PublishingPolicy, offer_lasts_seconds: Mapping[str, int | None]
-    ) -> list[Due]:
+    ) -> list[DueOffer]:
         """Take in one node and compute it alone: what is due there."""
         self.write(inputs)
         if inputs.node in self._others:
             ledger = node_ledger(inputs)
-            return due_rows(ledger, inputs.rows, self._others_holds, limits, inputs.now, offer_lasts_seconds)
+            return due_rows(ledger, inputs.rows, self._others_growth_delays, limits, inputs.now, offer_lasts_seconds)
         self._accounts.lasts(offer_lasts_seconds)
         block, at = self._place(inputs.node)
         due = block.due(inputs.publishing, limits, inputs.now, only=at)
@@ -118,7 +118,7 @@ class Fleet:
         limits: PublishingPolicy,
         now: float,
         offer_lasts_seconds: Mapping[str, int | None],
-    ) -> list[Due]:
+    ) -> list[DueOffer]:
         """What is due in the form that is sent, the largest size first."""
         found = list(due.others)
         for key, sizes, why in zip(
@@ -145,7 +145,7 @@ class Fleet:
         """How much memory the arrays take."""
         return sum(block.nbytes for block in self.blocks)
 
-    def _joined(self, of_blocks: list[Records], others: list[Due]) -> FleetDue:
+    def _joined(self, of_blocks: list[Records], others: list[DueOffer]) -> FleetDue:
         for i, rows in enumerate(of_blocks):
             rows["node"] += i * self.block_nodes
         found = np.concatenate([np.empty(0, DUE), *of_blocks])
@@ -173,7 +173,7 @@ class Fleet:
         block.clear(at)
         self._free.append(self._numbers.pop(node))
 
-    def _taken(self, node: str) -> Holds:
+    def _taken(self, node: str) -> GrowthDelays:
         """What is remembered of a node that is computed by itself; no longer here."""
-        own = [key for key in self._others_holds if key[0].node == node]
-        return {key: self._others_holds.pop(key) for key in own}
+        own = [key for key in self._others_growth_delays if key[0].node == node]
+        return {key: self._others_growth_delays.pop(key) for key in own}

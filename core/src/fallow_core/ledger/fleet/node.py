@@ -1,9 +1,9 @@
 """`ledger.node_ledger` for nodes side by side: from what was brought to the size that each row should have."""
 
 from fallow_core.ledger.fleet.arrays import Records, compiled
-from fallow_core.ledger.fleet.computed import Rules
+from fallow_core.ledger.fleet.cross_resource import cut
+from fallow_core.ledger.fleet.lanes import Rules
 from fallow_core.ledger.fleet.sharing import grown, of_rows, promised_to_all, shares
-from fallow_core.ledger.fleet.together import cut
 
 
 @compiled

@@ -2,8 +2,8 @@
 
 from fallow_core.ledger.fleet.amounts import in_units, up_to_units
 from fallow_core.ledger.fleet.arrays import Record, compiled
-from fallow_core.ledger.fleet.computed import LANES
-from fallow_core.ledger.fleet.level import level, whole_units
+from fallow_core.ledger.fleet.lanes import LANES
+from fallow_core.ledger.fleet.max_min import level, whole_units
 
 
 @compiled

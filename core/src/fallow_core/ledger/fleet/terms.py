@@ -8,7 +8,7 @@ import numpy as np
 
 from fallow_core.ledger.fleet.arrays import LARGEST_PENDING, NONE, Record, Records
 from fallow_core.ledger.fleet.columns import RESOURCES
-from fallow_core.ledger.shapes import TaskShape
+from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.policy import AccountPolicy, NodePolicy, SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, Pending, Resources
 

@@ -7,8 +7,8 @@ limit) with `cpu.cfs_period_us`; v2: `cpu.max`, both in one line. The period sta
 from fractions import Fraction
 
 from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.control_file import Knob, file_of
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob, file_of
 
 LEAST_QUOTA_US = 1000
 """The kernel refuses less."""

@@ -2,15 +2,15 @@
 
 v2 has `memory.reclaim` for it (Linux 5.19), before that `memory.high`; v1 has neither. There, as with `memory.high`, a
 limit is set just below what is used and put back at once: the kernel reclaims until use fits, or refuses the limit
-(EBUSY). While a limit of v1 is in force a process that wants more than can be reclaimed would be ended, so some of what
-is cold is left alone.
+(EBUSY). While a limit of v1 is in force a process that wants more than can be reclaimed would be terminated, so some of
+what is cold is left alone.
 """
 
 import errno
 
 from fallow_core.errors import CgroupError
+from fallow_core.node.cgroups.control_file import Knob, file_of
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.knob import Knob, file_of
 from fallow_core.qos.memory_reclaim import GroupMemory
 
 RESERVE_BYTES = 32 << 20

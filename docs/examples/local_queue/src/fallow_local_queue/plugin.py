@@ -85,8 +85,8 @@ class LocalQueue:
     def kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
         """Have the queue signal the jobs: it is their parent, so no other process can be meant."""
         request = {"do": "end", "jobs": list(order.task_ids), "force": order.force, "reason": order.reason}
-        ending = self._ask(request, time.monotonic() + timeout_seconds)["ending"]
-        results = {i: KillResult.ENDING if i in ending else KillResult.ALREADY_GONE for i in order.task_ids}
+        termination = self._ask(request, time.monotonic() + timeout_seconds)["termination"]
+        results = {i: KillResult.TERMINATING if i in termination else KillResult.ALREADY_GONE for i in order.task_ids}
         return KillOutcome(answers={i: KillAnswer(result=result) for i, result in results.items()})
 
     @hookimpl
@@ -153,14 +153,14 @@ def _row(node: Node, state: Any, running: list[Any], age_seconds: float) -> Repo
 
 
 def _task(job: Any) -> Task:
-    ending_seconds, found = job["ending_seconds"], read(job["pid"])
+    termination_seconds, found = job["termination_seconds"], read(job["pid"])
     return Task(
         id=job["id"],
         application_id=job["id"],
         framework_node=FRAMEWORK_NODE,
-        state=TaskState.RUNNING if ending_seconds is None else TaskState.ENDING,
+        state=TaskState.RUNNING if termination_seconds is None else TaskState.TERMINATING,
         requested=_request(job),
-        ending_age_seconds=ending_seconds,
+        terminating_age_seconds=termination_seconds,
         processes=() if found is None else (found[0],),
     )
 

@@ -31,7 +31,7 @@ class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TASK_STATE_UNSPECIFIED: _ClassVar[TaskState]
     TASK_STATE_STARTING: _ClassVar[TaskState]
     TASK_STATE_RUNNING: _ClassVar[TaskState]
-    TASK_STATE_ENDING: _ClassVar[TaskState]
+    TASK_STATE_TERMINATING: _ClassVar[TaskState]
 
 class TaskRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -42,7 +42,7 @@ class TaskRole(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 class KillResult(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     KILL_RESULT_UNSPECIFIED: _ClassVar[KillResult]
-    KILL_RESULT_ENDING: _ClassVar[KillResult]
+    KILL_RESULT_TERMINATING: _ClassVar[KillResult]
     KILL_RESULT_ALREADY_GONE: _ClassVar[KillResult]
     KILL_RESULT_SPARED: _ClassVar[KillResult]
     KILL_RESULT_EVICT: _ClassVar[KillResult]
@@ -63,12 +63,12 @@ NODE_STATE_GONE: NodeState
 TASK_STATE_UNSPECIFIED: TaskState
 TASK_STATE_STARTING: TaskState
 TASK_STATE_RUNNING: TaskState
-TASK_STATE_ENDING: TaskState
+TASK_STATE_TERMINATING: TaskState
 TASK_ROLE_UNSPECIFIED: TaskRole
 TASK_ROLE_WORKER: TaskRole
 TASK_ROLE_MASTER: TaskRole
 KILL_RESULT_UNSPECIFIED: KillResult
-KILL_RESULT_ENDING: KillResult
+KILL_RESULT_TERMINATING: KillResult
 KILL_RESULT_ALREADY_GONE: KillResult
 KILL_RESULT_SPARED: KillResult
 KILL_RESULT_EVICT: KillResult
@@ -363,7 +363,7 @@ class Gang(_message.Message):
     def __init__(self, id: _Optional[str] = ..., minimum: _Optional[int] = ..., members: _Optional[int] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("id", "application_id", "framework_node", "state", "requested_cpu_milli", "requested_memory_bytes", "role", "age_seconds", "ending_age_seconds", "priority", "opportunistic", "progress", "ends_in_seconds", "kept_share", "gang", "pod_uid", "cgroups", "processes", "may_be_ended", "grace_seconds")
+    __slots__ = ("id", "application_id", "framework_node", "state", "requested_cpu_milli", "requested_memory_bytes", "role", "age_seconds", "terminating_age_seconds", "priority", "opportunistic", "progress", "ends_in_seconds", "kept_share", "gang", "pod_uid", "cgroups", "processes", "may_be_ended", "grace_seconds")
     ID_FIELD_NUMBER: _ClassVar[int]
     APPLICATION_ID_FIELD_NUMBER: _ClassVar[int]
     FRAMEWORK_NODE_FIELD_NUMBER: _ClassVar[int]
@@ -372,7 +372,7 @@ class Task(_message.Message):
     REQUESTED_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
-    ENDING_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    TERMINATING_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     OPPORTUNISTIC_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_FIELD_NUMBER: _ClassVar[int]
@@ -392,7 +392,7 @@ class Task(_message.Message):
     requested_memory_bytes: int
     role: TaskRole
     age_seconds: float
-    ending_age_seconds: float
+    terminating_age_seconds: float
     priority: int
     opportunistic: bool
     progress: float
@@ -404,7 +404,7 @@ class Task(_message.Message):
     processes: _containers.RepeatedCompositeFieldContainer[Process]
     may_be_ended: bool
     grace_seconds: float
-    def __init__(self, id: _Optional[str] = ..., application_id: _Optional[str] = ..., framework_node: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., requested_cpu_milli: _Optional[int] = ..., requested_memory_bytes: _Optional[int] = ..., role: _Optional[_Union[TaskRole, str]] = ..., age_seconds: _Optional[float] = ..., ending_age_seconds: _Optional[float] = ..., priority: _Optional[int] = ..., opportunistic: _Optional[bool] = ..., progress: _Optional[float] = ..., ends_in_seconds: _Optional[float] = ..., kept_share: _Optional[float] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., pod_uid: _Optional[str] = ..., cgroups: _Optional[_Iterable[str]] = ..., processes: _Optional[_Iterable[_Union[Process, _Mapping]]] = ..., may_be_ended: _Optional[bool] = ..., grace_seconds: _Optional[float] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., application_id: _Optional[str] = ..., framework_node: _Optional[str] = ..., state: _Optional[_Union[TaskState, str]] = ..., requested_cpu_milli: _Optional[int] = ..., requested_memory_bytes: _Optional[int] = ..., role: _Optional[_Union[TaskRole, str]] = ..., age_seconds: _Optional[float] = ..., terminating_age_seconds: _Optional[float] = ..., priority: _Optional[int] = ..., opportunistic: _Optional[bool] = ..., progress: _Optional[float] = ..., ends_in_seconds: _Optional[float] = ..., kept_share: _Optional[float] = ..., gang: _Optional[_Union[Gang, _Mapping]] = ..., pod_uid: _Optional[str] = ..., cgroups: _Optional[_Iterable[str]] = ..., processes: _Optional[_Iterable[_Union[Process, _Mapping]]] = ..., may_be_ended: _Optional[bool] = ..., grace_seconds: _Optional[float] = ...) -> None: ...
 
 class ListTasksRequest(_message.Message):
     __slots__ = ("node",)

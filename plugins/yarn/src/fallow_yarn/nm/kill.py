@@ -57,7 +57,7 @@ class _Ending:
             return KillAnswer(result=KillResult.FAILED, reason="again and again it had processes without a signal")
         if self.missed and not self.signalled:
             return KillAnswer(result=KillResult.FAILED, reason=next(iter(self.missed.values())))
-        return KillAnswer(result=KillResult.ENDING)
+        return KillAnswer(result=KillResult.TERMINATING)
 
 
 class Killer:

@@ -109,7 +109,7 @@ def _left_behind(container_id: str, node_id: str, own_ids: Ids[str]) -> Entry | 
 
 def _dated(entry: Entry, before: Entry | None, look: Look) -> Entry:
     """With the time since when it ends: it was first seen to."""
-    if entry.container.state is not TaskState.ENDING:
+    if entry.container.state is not TaskState.TERMINATING:
         return replace(entry, ending_since=None)
     since = None if before is None else before.ending_since
     return replace(entry, ending_since=look.at if since is None else since)

@@ -129,7 +129,7 @@ class NodeTasks:
             requested=resources(container.requested, self._vcore_milli),
             role=role_of(container.id, masters.get(container.id.application_id)),
             age_seconds=max(now_ticks - roots[0].start_ticks, 0) / TICKS_PER_SECOND if roots else None,
-            ending_age_seconds=None if entry.ending_since is None else now - entry.ending_since,
+            terminating_age_seconds=None if entry.ending_since is None else now - entry.ending_since,
             opportunistic=container.opportunistic,
             cgroups=own_cgroups(container.id.text, cgroups),
             processes=tuple(stat.process for stat in roots),
@@ -161,8 +161,8 @@ def _without_process(container_id: str, listings: Mapping[str, Answer]) -> KillA
             return KillAnswer(result=KillResult.ALREADY_GONE)
         if container.state is TaskState.STARTING:
             return KillAnswer(result=KillResult.FAILED, reason="it is starting, and has no process yet that could end")
-        if container.state is TaskState.ENDING:
-            return KillAnswer(result=KillResult.ENDING)
+        if container.state is TaskState.TERMINATING:
+            return KillAnswer(result=KillResult.TERMINATING)
         reason = f"{node_id} says that it runs, but none of its processes can be seen from here"
         return KillAnswer(result=KillResult.NO_ACCESS, reason=reason)
     unknown = [

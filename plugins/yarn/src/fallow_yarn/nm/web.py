@@ -27,13 +27,13 @@ STATES: Final[Mapping[str, TaskState]] = MappingProxyType(
         "LOCALIZING": TaskState.STARTING,
         "LOCALIZED": TaskState.STARTING,
         WAITING: TaskState.STARTING,
-        "LOCALIZATION_FAILED": TaskState.ENDING,
-        "EXITED_WITH_SUCCESS": TaskState.ENDING,
-        "EXITED_WITH_FAILURE": TaskState.ENDING,
-        "KILLING": TaskState.ENDING,
-        "CONTAINER_CLEANEDUP_AFTER_KILL": TaskState.ENDING,
-        "CONTAINER_RESOURCES_CLEANINGUP": TaskState.ENDING,
-        DONE: TaskState.ENDING,
+        "LOCALIZATION_FAILED": TaskState.TERMINATING,
+        "EXITED_WITH_SUCCESS": TaskState.TERMINATING,
+        "EXITED_WITH_FAILURE": TaskState.TERMINATING,
+        "KILLING": TaskState.TERMINATING,
+        "CONTAINER_CLEANEDUP_AFTER_KILL": TaskState.TERMINATING,
+        "CONTAINER_RESOURCES_CLEANINGUP": TaskState.TERMINATING,
+        DONE: TaskState.TERMINATING,
     }
 )
 """The NodeManager's own states; a container in any other (running, paused, starting again) runs."""

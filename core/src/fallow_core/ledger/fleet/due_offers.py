@@ -1,0 +1,195 @@
+"""`ledger.publishing` for nodes in columns: which rows are due, with which sizes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fallow_core.ledger.due_offers import (
+    BEHIND_PERCENT,
+    FURTHER_PERCENT,
+    IDLE_PERCENT,
+    RENEW_SHARE,
+    SLOW,
+    STEP_PERCENT,
+)
+from fallow_core.ledger.fleet.amounts import in_units, quotient, up_to_units
+from fallow_core.ledger.fleet.arrays import Record, Records, compiled
+from fallow_core.ledger.fleet.columns import RESOURCES
+from fallow_core.ledger.fleet.growth_delays import least_since, push
+from fallow_core.ledger.fleet.lanes import LANES, Rules
+from fallow_core.ledger.fleet.loading import bring
+from fallow_core.ledger.fleet.node import compute
+
+WHY = (
+    "",
+    "schedulers may promise more than there is",
+    "another account waits for it",
+    "it is below the floor",
+    "it differs by more than the dead band",
+)
+"""Why one resource is due, by number."""
+NOT_DUE, URGENT, WAITED_FOR, BELOW_FLOOR, BEYOND_BAND = range(5)
+
+DUE = np.dtype([("node", np.int64), ("slot", np.int64), ("size", np.int64, RESOURCES), ("why", np.int8, RESOURCES)])
+"""A row that is due: the numbers of its node and slot, and by resource the size to send and why (`WHY`)."""
+
+
+class Limits(NamedTuple):
+    """What of a `PublishingPolicy` decides about what is due, the time, its number, and the times of numbers."""
+
+    now: float
+    tick: int
+    times: Record
+    dead_band_percent: int
+    growth_delay_seconds: float
+    in_flight_seconds: float
+
+
+@compiled
+def select(
+    nodes: Records,
+    zones: Records,
+    rows: Records,
+    holds: Records,
+    policies: Records,
+    accounts: Records,
+    rules: Rules,
+    limits: Limits,
+    sides: Records,
+    due: Records,
+) -> int:
+    """Compute nodes, and put the rows that are due into `due`: how many. `holds` is brought up to date."""
+    many = 0
+    for first in range(0, len(nodes), LANES):
+        lanes = min(LANES, len(nodes) - first)
+        bring(nodes, zones, rows, policies, accounts, rules, first, lanes, sides)
+        compute(sides, rules)
+        for r in range(RESOURCES):
+            _hold(holds, first, lanes, limits, sides[r], r)
+            _decide(sides[r], rules.shared, limits.dead_band_percent)
+        many = _collect(rows, accounts, first, lanes, limits, sides, due, many)
+    return many
+
+
+@compiled
+def _collect(
+    rows: Records, accounts: Records, first: int, lanes: int, limits: Limits, sides: Records, due: Records, many: int
+) -> int:
+    """Add the rows that are due of the nodes in these lanes."""
+    cpu, memory = sides[0], sides[1]
+    for i in range(lanes):
+        for s in range(len(cpu.share)):
+            row = rows[first + i, s]
+            differs = cpu.why[s, i] != NOT_DUE or memory.why[s, i] != NOT_DUE
+            if _is_due(row, accounts[row.account], limits, differs):
+                found = due[many]
+                found.node, found.slot = first + i, s
+                found.size[0], found.size[1] = cpu.decided[s, i], memory.decided[s, i]
+                found.why[0], found.why[1] = cpu.why[s, i], memory.why[s, i]
+                many += 1
+    return many
+
+
+@compiled
+def _is_due(row: Record, account: Record, limits: Limits, differs: bool) -> bool:
+    """`row_due`, without the size."""
+    if not (differs or row.astray or limits.now - row.refreshed_at >= account.lasts_seconds * RENEW_SHARE):
+        return False
+    return bool(row.running and row.known and not limits.now - row.refused_at < limits.in_flight_seconds)
+
+
+@compiled
+def _hold(holds: Records, first: int, lanes: int, limits: Limits, side: Record, r: int) -> None:
+    """The sizes that rows may grow to, as far as time is concerned; their newest ones if those are larger, or where
+    not even all that is wanted would be due.
+    """
+    oldest = limits.now - SLOW * limits.growth_delay_seconds
+    for i in range(lanes):
+        for s in range(len(side.share)):
+            newest, wanted = side.newest[s, i], side.wanted[s, i]
+            side.held[s, i] = newest
+            if side.is_row[s, i]:
+                hold = holds[first + i, s]
+                push(hold, r, newest, wanted, limits.now, limits.tick, limits.times, oldest)
+                grows = _beyond_dead_band(newest, wanted, limits.dead_band_percent) or newest < side.floor[s, i]
+                if wanted > newest and grows:
+                    side.held[s, i] = max(newest, _least(hold, limits, r, s, i, side))
+
+
+@compiled
+def _least(hold: Record, limits: Limits, r: int, s: int, i: int, side: Record) -> int:
+    """The smallest target of the last while, which is the longer where growth is not much."""
+    newest, fair, unit = side.newest[s, i], side.fair[s, i], side.unit[s, i]
+    now, seconds, times = limits.now, limits.growth_delay_seconds, limits.times
+    least = least_since(hold, r, now, seconds, times)
+    above_fair = newest * IDLE_PERCENT // 100 if newest >= fair else 0
+    little = least - newest <= max(unit, side.drain_step[i], above_fair)
+    little |= not _beyond_dead_band(newest, least, 2 * limits.dead_band_percent)
+    if little and newest * 100 >= fair * BEHIND_PERCENT:
+        least = least_since(hold, r, now, SLOW * seconds, times)
+    return int(least)
+
+
+@compiled
+def _decide(side: Record, shared: bool, dead_band_percent: int) -> None:
+    """What to do about one resource of each row."""
+    _fall_further(side)
+    _too_large(side, shared)
+    for i in range(LANES):
+        waits = side.drains[i] != 0
+        for s in range(len(side.share)):
+            held = side.held[s, i]
+            waits |= (side.size[s, i] < held) & _beyond_dead_band(side.newest[s, i], held, dead_band_percent)
+        for s in range(len(side.share)):
+            size, newest, floor = side.size[s, i], side.newest[s, i], side.floor[s, i]
+            wanted = size if size < newest else max(min(size, side.held[s, i]), floor)
+            shrinks = wanted < newest
+            step = max(side.unit[s, i], quotient(side.drain_step[i] * STEP_PERCENT, 100))
+            waited_for = shrinks & waits & (newest - wanted >= step)
+            capped = min(side.most[s, i], side.limit[s, i]) < newest
+            stays = shrinks & (not (shared | capped | (side.allocated[s, i] > wanted)))
+            why = BEYOND_BAND if _beyond_dead_band(newest, wanted, dead_band_percent) & (not stays) else NOT_DUE
+            why = BELOW_FLOOR if newest < floor else why
+            why = WAITED_FOR if waited_for else why
+            why = URGENT if side.falls[s, i] else why
+            why = NOT_DUE if wanted == newest else why
+            wanted = side.further[s, i] if why == URGENT else wanted
+            side.decided[s, i] = newest if why == NOT_DUE else wanted
+            side.why[s, i] = why
+
+
+@compiled
+def _fall_further(side: Record) -> None:
+    """Sizes a little smaller than they must be, in whole units, as far as that is neither allocated nor floor."""
+    for i in range(LANES):
+        for s in range(len(side.share)):
+            unit, step = side.unit[s, i], quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
+            further = in_units(max(side.newest[s, i] - step, 0), unit)
+            kept = max(side.floor[s, i], up_to_units(side.allocated[s, i], unit))
+            side.further[s, i] = min(side.size[s, i], max(further, kept))
+
+
+@compiled
+def _too_large(side: Record, shared: bool) -> None:
+    """Which rows have to fall at once: those that leave the most first, and no more of them than suffice."""
+    for i in range(LANES):
+        over = -side.batch[i]
+        for s in range(len(side.share)):
+            allocated, newest = side.allocated[s, i], side.newest[s, i]
+            has = max(newest, allocated)
+            over += min(side.belief[s, i], has)
+            falls = side.falls[s, i] = (side.overcommitted[i] > 0) & (side.size[s, i] < newest)
+            side.leaves[s, i] = has - max(side.further[s, i], allocated) if falls else 0
+        for s in range(len(side.share)):
+            leaves, rest = side.leaves[s, i], over
+            for other in range(len(side.share)):
+                more = side.leaves[other, i] > leaves
+                first = more | ((side.leaves[other, i] == leaves) & (other < s))
+                rest -= side.leaves[other, i] if first else 0
+            side.falls[s, i] &= shared | (rest > 0)
+
+
+@compiled
+def _beyond_dead_band(newest: int, wanted: int, dead_band_percent: int) -> bool:
+    """Whether two sizes differ by more than the dead band."""
+    return bool(abs(wanted - newest) * 100 > newest * dead_band_percent)

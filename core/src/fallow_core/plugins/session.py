@@ -1,0 +1,330 @@
+"""One cluster: its plugin instance, its rows, what it last said. Starts calls and takes their results; never waits."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from fallow_core.ledger import rows as ledger_rows
+from fallow_core.ledger.implausible import wrong_pending, wrong_row, wrong_size, wrong_task
+from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.task_shapes import TaskShape, task_shape
+from fallow_core.log import event
+from fallow_core.model.listed import ListedTasks, listed
+from fallow_core.model.policy import AccountPolicy, PublishingPolicy
+from fallow_core.plugins.answers import sifted
+from fallow_core.plugins.instance import PluginInstance
+from fallow_core.plugins.lanes import Call, Failure, LaneState
+from fallow_core.plugins.session_reads import Reads
+from fallow_core.refused_inputs import Refused
+from fallow_hookspecs import (
+    Application,
+    Capabilities,
+    CapacityReport,
+    Daemon,
+    Node,
+    NodeState,
+    Offer,
+    OfferAnswer,
+    Pending,
+    Refusal,
+    ReportRow,
+    Resources,
+    Task,
+    TaskList,
+)
+
+if TYPE_CHECKING:
+    from fallow_core.ledger.due_offers import DueOffer
+
+log = logging.getLogger("fallow.cluster")
+
+PUBLISH_TIMEOUT_SECONDS = 20.0
+CALLS = ("report", "list_tasks", "offers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """What an earlier process knew of a row: the sizes it had in flight, and when it last sent one.
+
+    `ended_at`: by when its calls had ended. Times are monotonic.
+    """
+
+    in_flight: tuple[Resources, ...]
+    ended_at: float
+    refreshed_at: float
+
+
+@dataclass(slots=True)
+class Counts:
+    """What happened since the start."""
+
+    offers_sent: int = 0
+    offers_refused: int = 0
+    calls_failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Publishing:
+    """A call with offers under way. `sent_at` names its sizes among those in flight."""
+
+    call: Call[CapacityReport]
+    sent_at: float
+    keys: tuple[RowKey, ...]
+
+
+class ClusterSession:
+    """State of one cluster, owned by the thread that ticks the controller.
+
+    `name` is `framework/cluster`. `pending`, `largest_elsewhere`, `applications`, `capabilities` and `detail` are from
+    the newest report, `daemons` from the newest task list of each node, `lists` is what is known of tasks there.
+    `failing` says of each of `CALLS` that failed the last time, why. `refused` is what of the newest answers cannot be
+    true. `inherited` are the rows of an older instance that this one's framework has not named yet.
+    """
+
+    def __init__(self, instance: PluginInstance, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
+        self.name = instance.name
+        self.instance = instance
+        self.policy = policy
+        self.rows: dict[RowKey, Row] = {}
+        self.pending: Pending | None = None
+        self.largest_elsewhere: Resources | None = None
+        self.capabilities: Capabilities | None = None
+        self.detail = ""
+        self.first_reported_at: float | None = None
+        self.reported_at: float | None = None
+        self.published_at: float | None = None
+        self.applications: tuple[Application, ...] = ()
+        self.daemons: dict[str, tuple[Daemon, ...]] = {}
+        self.lists: dict[str, ListedTasks] = {}
+        self.counts = Counts()
+        self.failing: dict[str, str] = {}
+        self.refused = Refused(instance.name)
+        self.inherited: frozenset[RowKey] = frozenset()
+        self._limits = publishing
+        self._before: dict[RowKey, Remembered] = {}
+        self._reads = Reads(instance, publishing.report_interval_seconds)
+        self._publishing: _Publishing | None = None
+
+    def remember(self, key: RowKey, before: Remembered) -> None:
+        """What an earlier process knew of a row: it counts from the row's first report on."""
+        self._before[key] = before
+
+    def configure(self, policy: AccountPolicy, publishing: PublishingPolicy) -> None:
+        """Another policy from now on."""
+        self.policy = policy
+        self._limits = publishing
+        self._reads.report_interval_seconds = publishing.report_interval_seconds
+
+    def may_be_succeeded(self, now: float) -> bool:
+        """Whether no call with offers is under way, or only one that is past its time."""
+        return self._publishing is None or self._publishing.call.done or self._publishing.call.overdue(now)
+
+    def succeed(self, old: "ClusterSession", now: float) -> None:
+        """Go on from an older instance of the same cluster: with its rows and what they believe, and with what is known
+        of its tasks. A call that is still under way there may be carried out as long as any without an answer.
+        """
+        self.rows = {key: _ended(row, now) for key, row in old.rows.items()}
+        self.inherited = frozenset(self.rows)
+        self.pending, self.applications = old.pending, old.applications
+        self.daemons, self.lists, self.counts = old.daemons, old.lists, old.counts
+        self.published_at = old.published_at
+
+    def forget(self, keys: Iterable[RowKey]) -> None:
+        """Rows that are no longer there."""
+        for key in keys:
+            self.rows.pop(key, None)
+        self.inherited = self.inherited & self.rows.keys()
+
+    def started(self, key: RowKey) -> str:
+        """What tells this start of a row's daemon from another one; empty where its process is not seen."""
+        daemons = self.daemons.get(key.node, ())
+        return next(
+            (f"{d.process.pid}@{d.process.start_ticks}" for d in daemons if d.framework_node == key.framework_node), ""
+        )
+
+    def task_shape(self) -> TaskShape:
+        """The shape of the tasks that are listed, on all nodes, and whether the framework heeds CPU."""
+        tasks = (task.requested for of_node in self.lists.values() for task in of_node.tasks)
+        return task_shape(tasks, honours_cpu=self.capabilities is None or self.capabilities.cpu.honoured)
+
+    @property
+    def reported_for_seconds(self) -> float:
+        """The time between the first and the newest report."""
+        if self.first_reported_at is None or self.reported_at is None:
+            return 0.0
+        return self.reported_at - self.first_reported_at
+
+    @property
+    def publishing(self) -> bool:
+        """Whether a call with offers is under way."""
+        return self._publishing is not None
+
+    def may_publish(self, now: float) -> bool:
+        """Whether a call with offers could start now."""
+        health = self.instance.health().acts
+        resting = health.next_try_at is not None and now < health.next_try_at
+        return not self.publishing and not resting and health.state is not LaneState.BROKEN
+
+    def settle(self, now: float) -> None:
+        """Take the results of the calls that have ended."""
+        if (report := self._reads.report()) is not None:
+            self._take_report(report, now)
+        for node, tasks in self._reads.task_lists():
+            self._take_tasks(node, tasks, now)
+        if self._publishing is not None and self._publishing.call.done:
+            self._take_answers(self._publishing, now)
+            self._publishing = None
+        in_flight_seconds = self._limits.in_flight_seconds
+        self.rows = {key: ledger_rows.expired(row, now, in_flight_seconds) for key, row in self.rows.items()}
+        health = self.instance.health()
+        for lane, state in (("reads", health.reads.state), ("acts", health.acts.state)):
+            if state is LaneState.STALLED:
+                event(log, logging.WARNING, "lane_stalled", cluster=self.name, lane=lane)
+
+    def start_reads(self, nodes: tuple[Node, ...], now: float) -> None:
+        """Start what is due to be read, as far as the reads lane is free."""
+        self._reads.start(nodes, now)
+
+    def list_every(self, seconds: float) -> None:
+        """How often tasks are listed from now on."""
+        self._reads.list_interval_seconds = seconds
+
+    def list_soon(self) -> None:
+        """List tasks with the next start of reads: something came or went."""
+        self._reads.list_soon()
+
+    def publish(self, nodes: tuple[Node, ...], due: "Sequence[DueOffer]", now: float) -> None:
+        """Send all that is due in one call, the largest first; nothing happens if the acts lane takes no call."""
+        due = sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
+        offers = tuple(
+            Offer(node=d.key.node, framework_node=d.key.framework_node, total=d.size, take_back=d.take_back)
+            for d in due
+        )
+        call = self.instance.start_publish(nodes, offers, PUBLISH_TIMEOUT_SECONDS)
+        if call is None:
+            return
+        for d in due:
+            self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, now)
+            self._event(logging.INFO, "offer_sent", d.key, **asdict(d.size), why=d.why)
+        self.counts.offers_sent += len(due)
+        self._publishing = _Publishing(call=call, sent_at=now, keys=tuple(d.key for d in due))
+        self.published_at = now
+
+    def _take_report(self, outcome: CapacityReport | Failure, now: float) -> None:
+        if isinstance(outcome, Failure):
+            self._note_failure("report", outcome)
+            return
+        self.failing.pop("report", None)
+        self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
+        self.reported_at = now
+        why = "" if outcome.pending is None else wrong_pending(outcome.pending)
+        self.refused.note("pending", {"the cluster": why} if why else {})
+        self.pending = None if why else outcome.pending
+        elsewhere = outcome.largest_elsewhere
+        why = "" if elsewhere is None else wrong_size("largest_elsewhere", elsewhere)
+        self.refused.note("largest node elsewhere", {"the cluster": why} if why else {})
+        self.largest_elsewhere = None if why else elsewhere
+        self.applications = outcome.applications
+        self.capabilities = outcome.capabilities
+        self.detail = outcome.detail
+        rows, wrong = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
+        self.refused.note("report", wrong)
+        self._take_rows(rows, now)
+        seen = {RowKey(row.node, self.name, row.framework_node) for row in rows}
+        self.inherited -= seen
+        self.rows = {key: row for key, row in self.rows.items() if key in seen or not _is_over(row)}
+
+    def _take_rows(self, reported: Sequence[ReportRow], now: float) -> None:
+        for report in reported:
+            key = RowKey(report.node, self.name, report.framework_node)
+            before = self.rows.get(key)
+            row = ledger_rows.observed(before, key, report, now, self._limits.in_flight_seconds)
+            if before is None:
+                row = self._resumed(row)
+                self._event(logging.INFO, "node_seen", key, state=row.state)
+            elif row.state is not before.state:
+                self._event(logging.INFO, "node_state", key, state=row.state)
+            if row.foreign is not None and (before is None or row.foreign != before.foreign):
+                self._event(logging.WARNING, "size_changed_by_others", key, **asdict(row.foreign))
+            self.rows[key] = row
+
+    def _resumed(self, row: Row) -> Row:
+        before = self._before.pop(row.key, None)
+        if before is None:
+            return row
+        return replace(ledger_rows.resumed(row, before.in_flight, before.ended_at), refreshed_at=before.refreshed_at)
+
+    def _take_tasks(self, node: str, outcome: TaskList | Failure, now: float) -> None:
+        if isinstance(outcome, Failure):
+            self._note_failure("list_tasks", outcome)
+            return
+        self.failing.pop("list_tasks", None)
+        tasks, wrong = sifted(outcome.tasks, Task, wrong_task, lambda task: task.id)
+        early = {"all tasks": "it is from a time to come"} if outcome.age_seconds < 0 else {}
+        self.refused.note(f"list on {node}", early or wrong)
+        if early:
+            return
+        if wrong:
+            reason = "; ".join(f"task {name} is refused: {why}" for name, why in list(wrong.items())[:3])
+            outcome = replace(outcome, tasks=tasks, complete=False, incomplete_reason=reason)
+        self.lists[node] = listed(self.lists.get(node), outcome, now)
+        if outcome.daemons != self.daemons.get(node):
+            pids = [daemon.process.pid for daemon in outcome.daemons]
+            event(log, logging.INFO, "daemons_seen", cluster=self.name, node=node, pids=pids)
+            self.daemons[node] = outcome.daemons
+            self._reads.report_soon()  # a daemon that starts registers with a size of its own
+
+    def _take_answers(self, publishing: _Publishing, now: float) -> None:
+        outcome = publishing.call.outcome
+        answers: dict[tuple[str, str], OfferAnswer] = {}
+        rows: tuple[ReportRow, ...] = ()
+        if isinstance(outcome, Failure):
+            self._note_failure("offers", outcome)
+        else:
+            self.failing.pop("offers", None)
+            answers = {(answer.node, answer.framework_node): answer for answer in outcome.answers}
+            rows, _ = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
+        for key in publishing.keys:
+            if key in self.rows:
+                answer = answers.get((key.node, key.framework_node))
+                self.rows[key] = self._answered(self.rows[key], publishing.sent_at, answer, now)
+        self._take_rows(rows, now)
+        self._reads.report_soon()
+
+    def _answered(self, row: Row, sent_at: float, answer: OfferAnswer | None, now: float) -> Row:
+        if answer is None:
+            return ledger_rows.unanswered(row, sent_at, now)
+        if answer.accepted is not None and (why := wrong_size("accepted", answer.accepted)):
+            self._event(logging.WARNING, "answer_refused", row.key, why=why)
+            return ledger_rows.unanswered(row, sent_at, now)
+        if answer.accepted is not None:
+            return ledger_rows.answered(row, sent_at, answer.accepted, now)
+        reason = answer.reason or str(answer.refusal or "no reason was given")
+        if answer.refusal is Refusal.FAILED:
+            self._event(logging.WARNING, "offer_failed", row.key, reason=reason)
+            return ledger_rows.unanswered(row, sent_at, now)
+        self.counts.offers_refused += 1
+        self._event(logging.WARNING, "offer_refused", row.key, reason=reason)
+        return ledger_rows.refused(row, sent_at, reason, now)
+
+    def _note_failure(self, call: str, failure: Failure) -> None:
+        self.failing[call] = failure.reason
+        self.counts.calls_failed += 1
+        event(log, logging.WARNING, f"{call}_failed", cluster=self.name, reason=failure.reason)
+
+    def _event(self, level: int, name: str, key: RowKey, **fields: object) -> None:
+        event(log, level, name, cluster=self.name, node=key.framework_node, **fields)
+
+
+def _ended(row: Row, now: float) -> Row:
+    """The row after the last call of an instance, which is not waited for any longer."""
+    for sent in row.in_flight:
+        if sent.ended_at is None:
+            row = ledger_rows.unanswered(row, sent.sent_at, now)
+    return row
+
+
+def _is_over(row: Row) -> bool:
+    """Whether nothing is left of a node: it is gone, empty, and nothing is on its way to it."""
+    return row.state is NodeState.GONE and row.allocated == ledger_rows.ZERO and not row.in_flight

@@ -1,0 +1,158 @@
+"""The life of each termination, from the order to the moment when the task is seen gone.
+
+    graceful --grace has passed--> forced --margin has passed, still there--> failed
+        └──────────────── no longer listed, no process left ────────────────┴──> gone
+
+`due` says which orders are to be given now, `answered` takes the framework's answers, `observed` what was seen. Only
+what is seen gone is gone. A task that ends by itself counts as well, and an order may be given twice. Tasks that the
+framework ends by itself are followed too, without orders, so that one that hangs is not waited for for ever.
+
+All of it survives Fallow (`termination_json`): the grace runs from when the order was first given, whoever lives
+through it.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from fallow_core.ledger.node_ledger import NodeLedger
+from fallow_core.model.qos_policy import TerminationPolicy
+from fallow_core.model.task import ObservedTask, TaskKey
+from fallow_core.qos import given_up_floors
+from fallow_core.qos.termination import Hit, Order, Phase, Route, Termination, Terminations
+from fallow_core.qos.victims import Choice, Past
+from fallow_hookspecs import KillOrder, KillOutcome, TaskState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The terminations after a look at the node; those of ours that are gone; any that have failed just now."""
+
+    terminations: Terminations
+    gone: tuple[Termination, ...]
+    failed: tuple[Termination, ...]
+
+
+def begun(
+    terminations: Terminations, choice: Choice, policy: TerminationPolicy, ledger: NodeLedger, now: float
+) -> Terminations:
+    """With the victims of a choice, if it is to be carried out. A task that is terminating already keeps its grace."""
+    active = {termination.key: termination for termination in terminations.active}
+    for victim in choice.victims if choice.need.enforce else ():
+        task, before = victim.task, active.get(victim.task.key)
+        if before is None or not before.is_under_way:
+            active[task.key] = Termination(
+                key=task.key,
+                application=task.application_key,
+                reason=f"{choice.need.strategy}: {choice.need.why}",
+                ordered_at=now,
+                grace_seconds=_grace_seconds(task, policy),
+                attempts=1 if before is None else before.attempts + 1,
+                floor_of=given_up_floors.floor_of(task, choice.need, ledger),
+            )
+    return replace(terminations, active=tuple(active.values()))
+
+
+def due(terminations: Terminations, policy: TerminationPolicy, now: float) -> tuple[Terminations, tuple[Order, ...]]:
+    """The orders to be given now, one for all tasks that can go into it.
+
+    The terminations have to be where they survive before the orders are given.
+    """
+    active = [termination.grown_older(now) for termination in terminations.active]
+    groups: defaultdict[tuple[str, Route, bool, str], list[str]] = defaultdict(list)
+    for at, termination in enumerate(active):
+        if termination.is_due(policy, now):
+            active[at] = replace(termination, asked_at=now)
+            group = (termination.key.cluster, termination.route, termination.phase is Phase.FORCED, termination.reason)
+            groups[group].append(termination.key.task_id)
+    orders = (
+        Order(cluster=cluster, route=route, order=KillOrder(task_ids=tuple(sorted(ids)), reason=reason, force=force))
+        for (cluster, route, force, reason), ids in sorted(groups.items())
+    )
+    return replace(terminations, active=tuple(active)), tuple(orders)
+
+
+def answered(terminations: Terminations, order: Order, outcome: KillOutcome, now: float) -> Terminations:
+    """With the answers to an order. A task without one is asked for again."""
+    phase = Phase.FORCED if order.order.force else Phase.GRACEFUL
+
+    def after(termination: Termination) -> Termination:
+        answer = outcome.answers.get(termination.key.task_id)
+        is_meant = termination.key.cluster == order.cluster and termination.key.task_id in order.order.task_ids
+        is_newest = termination.phase is phase and termination.route is order.route
+        return termination.answered_with(answer, now) if answer is not None and is_meant and is_newest else termination
+
+    return replace(terminations, active=tuple(after(termination) for termination in terminations.active))
+
+
+def observed(
+    terminations: Terminations,
+    tasks: Iterable[ObservedTask],
+    complete: frozenset[str],
+    alive: frozenset[TaskKey],
+    policy: TerminationPolicy,
+    now: float,
+) -> Observed:
+    """With what was seen on the node.
+
+    `complete`: the clusters whose newest list of tasks is complete and fresh; of others nothing is concluded from their
+    lists. `alive`: the tasks of which processes were seen.
+    """
+    listed = {task.key: task for task in tasks if task.cluster in complete}
+    active, gone, failed = list[Termination](), list[Termination](), list[Termination]()
+    for termination in (*terminations.active, *_by_the_framework(terminations, listed.values(), policy, now)):
+        if termination.key in listed or termination.key in alive:
+            if termination.is_overdue(policy, now):
+                termination = termination.failed("it is still there", now)
+                failed.append(termination)
+            active.append(termination)
+        elif termination.key.cluster in complete:
+            gone.append(termination)
+        else:
+            active.append(termination)
+    hits = [hit for hit in terminations.hits if now - hit.at < policy.budget_seconds]
+    hits += [Hit(termination.application, now) for termination in gone if termination.was_hit]
+    lost = given_up_floors.remembered((*terminations.floor_losses, *given_up_floors.losses(gone)), now)
+    return Observed(
+        terminations=Terminations(active=tuple(active), hits=tuple(hits), floor_losses=lost),
+        gone=tuple(termination for termination in gone if termination.ours),
+        failed=tuple(failed),
+    )
+
+
+def being_freed(terminations: Terminations) -> frozenset[TaskKey]:
+    """The tasks that count as being freed."""
+    return frozenset(termination.key for termination in terminations.active if termination.is_under_way)
+
+
+def past(terminations: Terminations, policy: TerminationPolicy, now: float) -> Past:
+    """What the next choice has to know: how many terminations each application had lately, and who could not be
+    terminated.
+    """
+    under_way = [
+        termination.application for termination in terminations.active if termination.ours and termination.is_under_way
+    ]
+    over = [hit.application for hit in terminations.hits if now - hit.at < policy.budget_seconds]
+    failed = frozenset(termination.key for termination in terminations.active if termination.is_left_alone(policy, now))
+    return Past(terminations_lately=Counter(under_way + over), failed=failed)
+
+
+def _grace_seconds(task: ObservedTask, policy: TerminationPolicy) -> float:
+    return policy.grace_seconds if task.task.grace_seconds is None else task.task.grace_seconds
+
+
+def _by_the_framework(
+    terminations: Terminations, tasks: Iterable[ObservedTask], policy: TerminationPolicy, now: float
+) -> Iterator[Termination]:
+    """Terminations that nobody here ordered, since they were first seen, or since when the framework says."""
+    known = {termination.key for termination in terminations.active}
+    for task in tasks:
+        if task.task.state is TaskState.TERMINATING and task.key not in known:
+            yield Termination(
+                key=task.key,
+                application=task.application_key,
+                reason="its framework ends it",
+                ordered_at=now - (task.task.terminating_age_seconds or 0.0),
+                grace_seconds=_grace_seconds(task, policy),
+                ours=False,
+            )

@@ -1,0 +1,43 @@
+"""Reading what an agent works by: its files, or the ones of the last configuration that was right."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fallow_core.config.document import read
+from fallow_core.config.load import load
+from fallow_core.config.models import CoreFile
+from fallow_core.config.problems import Problem
+from fallow_core.config.settings import CORE_FILE, Config, PluginLoader
+from fallow_core.errors import ConfigError
+from fallow_core.state.last_config import FOLDER, below
+
+
+def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
+    """An agent's configuration at a path, or the last one that was kept, with what is wrong now among its problems.
+
+    :raises ConfigError: it is wrong, and none was kept.
+    """
+    try:
+        return load(path, load_plugin, as_agent=True)
+    except ConfigError as error:
+        file = (path / CORE_FILE if path.is_dir() else path).absolute()
+        folder = _state_dir(file) / FOLDER
+        try:
+            kept = load(folder / CORE_FILE, load_plugin, as_agent=True)
+        except ConfigError:
+            raise error from None
+        problem = Problem(file=file, message=f"{' '.join(str(error).split())}; what it said last is in force")
+        moved: dict[str, Any] = {
+            name: file.parent / inside
+            for name in ("clusters_dir", "state_dir", "control_socket", "host_root")
+            if (inside := below(getattr(kept, name), folder)) is not None
+        }
+        return replace(kept, file=file, problems=(*kept.problems, problem), seen=None, **moved)
+
+
+def _state_dir(file: Path) -> Path:
+    """Where the state is, as far as the core file can be read."""
+    document, _ = read(file)
+    named = document.data.get("stateDir") if document is not None else None
+    return file.parent / (named if isinstance(named, str) else CoreFile.model_fields["state_dir"].default)

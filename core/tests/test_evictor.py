@@ -1,0 +1,378 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from core.tests.fake_agent import CLUSTER, POLICY, Host, child, identity, key, messages, task
+from core.tests.qos_values import GIB
+
+from fallow_core.agent.eviction.task_join import requested_by_row
+from fallow_core.ledger.rows import RowKey
+from fallow_core.model.qos_policy import StrategyMode
+from fallow_core.state import durable
+from fallow_core.state.terminations_file import FILE_NAME, TerminationsFile
+from fallow_hookspecs import Application, Gang, KillResult, Process, Resources, TaskState
+
+ROW = RowKey("n1", CLUSTER, "nm")
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Host:
+    """A node with 100 GiB of memory, whose mark is at 90 % and whose lower threshold is at 85 %."""
+    caplog.set_level("INFO", "fallow.agent")
+    host = Host(tmp_path, monkeypatch)
+    host.add("small", gib=1)
+    host.add("big", gib=8)
+    return host
+
+
+def on_disk(host: Host) -> dict[str, str]:
+    """The terminations as another process would find them."""
+    terminations, lost = TerminationsFile(host.state_dir, boot_id=host.boot_id).load(host.now)
+    assert lost == ""
+    return {termination.key.task_id: str(termination.phase) for termination in terminations.active}
+
+
+# What is seen
+
+
+def test_what_tasks_use_is_measured_by_their_processes(host: Host) -> None:
+    host.tick()
+    used = {task.task.id: task.usage.memory_bytes for task in host.agent.tasks if task.usage is not None}
+    assert used == {"small": GIB, "big": 8 * GIB}
+    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
+
+
+def test_with_an_incomplete_list_a_task_counts_as_long_as_a_process_of_it_lives(host: Host) -> None:
+    host.tasks["localizing"] = task("localizing", state=TaskState.STARTING)
+    host.complete = False
+    host.tick()
+    assert {task.task.id for task in host.agent.tasks} == {"small", "big", "localizing"}
+    assert host.agent.incomplete == {CLUSTER: "the NodeManager does not answer"}
+    host.exits("big")
+    host.tick(1)
+    assert {task.task.id for task in host.agent.tasks} == {"small", "localizing"}
+    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
+    host.complete = True
+    host.tick(1)
+    assert {task.task.id for task in host.agent.tasks} == {"small", "big", "localizing"}
+
+
+# Pressure, from the need to the end
+
+
+def test_pressure_chooses_orders_forces_after_the_grace_and_the_task_is_seen_gone(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.fill(89)
+    host.run(3)
+    assert host.killer.orders == []
+    host.fill(91)
+    host.tick(1)
+    assert host.killer.given == [(("big",), False)]
+    assert host.phases() == {"big": "graceful"}
+    host.run(29)
+    assert host.killer.given == [(("big",), False)]
+    host.tick(1)
+    assert host.killer.given == [(("big",), False), (("big",), True)]
+    assert host.phases() == {"big": "forced"}
+    host.remove("big")
+    host.tick(1)
+    assert host.phases() == {}
+    assert host.agent.ended == {(CLUSTER, "memory_evict"): 1}
+    ((at, termination),) = host.agent.over
+    assert (at, termination.key) == (host.now, key("big"))
+    assert messages(caplog.records, "task_gone") == [f"task_gone cluster={CLUSTER} task=big"]
+    host.run(60)
+    assert len(host.killer.orders) == 2
+
+
+def test_a_task_that_heeds_the_order_is_not_forced(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    host.remove("big")
+    host.run(60)
+    assert host.killer.given == [(("big",), False)]
+
+
+def test_a_task_that_outlives_force_is_told_and_another_one_ends(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    host.add("next", gib=8, age=5000.0)
+    host.fill(91)
+    host.run(41)
+    assert host.phases() == {"big": "failed", "next": "graceful"}
+    assert messages(caplog.records, "task_not_terminated")[0].startswith(
+        f"task_not_terminated cluster={CLUSTER} task=big"
+    )
+
+
+def test_gone_means_that_no_process_is_left_although_it_is_not_listed(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    orphan = host.tasks["big"].processes
+    del host.tasks["big"]
+    host.tick(1)
+    assert host.phases() == {"big": "graceful"}
+    host.stats.pop(orphan[0].pid)
+    host.tick(1)
+    assert host.phases() == {}
+
+
+def test_nothing_is_concluded_to_be_gone_from_an_incomplete_list(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    host.complete = False
+    host.remove("big")
+    host.tick(1)
+    assert host.phases() == {"big": "graceful"}
+    host.complete = True
+    host.tick(1)
+    assert host.phases() == {}
+
+
+def test_a_plugin_that_does_not_answer_does_not_keep_a_task_alive(host: Host) -> None:
+    with child() as process:
+        who = identity(process)
+        host.add("bigger", gib=20, process=who, age=1.0)
+        host.remove("big")
+        host.hold()
+        host.complete = False
+        host.fill(91)
+        host.tick()
+        assert process.poll() is None
+        host.run(5)
+        assert process.wait(5) == -15
+
+
+def test_a_process_that_its_stopped_parent_does_not_wait_for_keeps_no_task_alive(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    (leader,) = host.tasks.pop("big").processes
+    host.stats[leader.pid] = replace(host.stats[leader.pid], ended=True)
+    host.tick(1)
+    assert host.phases() == {}
+
+
+def test_who_has_no_access_is_told_and_not_asked_for_ever(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+    host.killer.result, host.killer.reason = KillResult.NO_ACCESS, "it runs as another user"
+    host.tasks.pop("small")
+    host.fill(91)
+    host.run(50)
+    assert host.killer.given == [(("big",), False)]
+    assert host.phases() == {"big": "failed"}
+    (told,) = messages(caplog.records, "task_not_terminated")
+    assert "it runs as another user" in told
+
+
+def test_a_task_that_could_not_be_ended_is_tried_again_after_the_back_off(host: Host) -> None:
+    host.killer.result = KillResult.NO_ACCESS
+    host.tasks.pop("small")
+    host.fill(91)
+    host.run(75)
+    assert host.killer.given == [(("big",), False)] * 2
+    (termination,) = host.agent.terminations.active
+    assert termination.attempts == 2
+
+
+def test_an_order_without_an_answer_is_given_again(host: Host) -> None:
+    host.killer.result = KillResult.FAILED
+    host.fill(91)
+    host.run(11)
+    assert host.killer.given == [(("big",), False)] * 3
+
+
+def test_a_second_task_ends_only_for_what_the_first_does_not_free(host: Host) -> None:
+    host.fill(91)
+    host.run(10)
+    assert host.killer.given == [(("big",), False)]
+    host.fill(94)
+    host.tick(1)
+    assert host.killer.given == [(("big",), False), (("small",), False)]
+
+
+# The file
+
+
+def test_an_termination_is_on_the_disk_before_its_order_is_given(host: Host) -> None:
+    found: list[dict[str, str]] = []
+    host.killer.seen = lambda order: found.append(on_disk(host))
+    host.fill(91)
+    host.run(32)
+    assert found == [{"big": "graceful"}, {"big": "forced"}]
+
+
+def test_what_has_gone_is_forgotten_on_the_disk_as_well(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    host.remove("big")
+    host.tick(1)
+    assert on_disk(host) == {}
+
+
+def test_an_answer_survives_too(host: Host) -> None:
+    host.fill(91)
+    host.run(2)
+    host.start()
+    host.run(20)
+    assert host.killer.given == [(("big",), False)]
+
+
+def test_nothing_is_written_while_nothing_changes(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.fill(91)
+    host.run(3)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("nothing has changed")
+
+    monkeypatch.setattr(durable, "write", fail)
+    host.run(10)
+
+
+def test_a_disk_that_cannot_be_written_is_told_once_and_the_node_is_protected_all_the_same(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    host.fill(91)
+    with monkeypatch.context() as patch:
+        patch.setattr(durable, "write", full)
+        host.run(5)
+    assert host.killer.given == [(("big",), False)]
+    assert host.agent.file_error == f"cannot write {host.state_dir / FILE_NAME}: No space left on device"
+    assert len(messages(caplog.records, "terminations_not_saved")) == 1
+    host.tick(1)
+    assert host.agent.file_error == ""
+    assert on_disk(host) == {"big": "graceful"}
+
+
+# A kill of Fallow in the middle
+
+
+def test_after_a_kill_the_grace_goes_on(host: Host) -> None:
+    host.fill(91)
+    host.run(20)
+    host.start()
+    host.run(10)
+    assert host.killer.given == [(("big",), False)]
+    host.tick(1)
+    assert host.killer.given == [(("big",), False), (("big",), True)]
+
+
+def test_a_grace_that_passed_meanwhile_is_over_although_the_plugin_takes_time_to_come(host: Host) -> None:
+    host.fill(91)
+    host.run(3)
+    host.now += 60
+    host.start()
+    built, host.instances = host.instances, {}
+    host.run(3)
+    assert host.phases() == {"big": "forced"}
+    host.instances = built
+    host.run(5)
+    assert host.killer.given == [(("big",), False), (("big",), True)]
+
+
+def test_after_a_restart_of_the_host_nothing_is_followed(host: Host) -> None:
+    host.fill(91)
+    host.tick()
+    host.boot_id = "another"
+    agent = host.start()
+    assert (agent.terminations.active, agent.lost) == ((), "")
+
+
+def test_a_corrupt_file_is_told_and_forgotten(host: Host) -> None:
+    (host.state_dir / FILE_NAME).write_text("{")
+    agent = host.start()
+    assert agent.terminations.active == ()
+    assert "terminations under way are forgotten" in agent.lost
+    host.fill(91)
+    host.tick()
+    assert on_disk(host) == {"big": "graceful"}
+
+
+# Observing
+
+
+def test_an_observing_strategy_gives_no_orders_and_tells_each_termination_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "fallow.agent")
+    observes = replace(POLICY.memory_evict, mode=StrategyMode.OBSERVE)
+    host = Host(tmp_path, monkeypatch, replace(POLICY, memory_evict=observes))
+    for name in ("t1", "t2"):
+        host.add(name, gib=5)
+    host.fill(91)
+    host.run(60)
+    assert host.killer.orders == []
+    assert host.phases() == on_disk(host) == {}
+    told = messages(caplog.records, "tasks_would_terminate")
+    assert len(told) == 1
+    assert "tasks=t1,t2" in told[0]
+    ((decided,),) = [host.agent.decided]
+    assert not decided.choice.need.enforce
+
+
+def test_a_need_that_nobody_can_meet_is_told_once_and_leaves_the_older_decisions_to_be_seen(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.fill(99)
+    host.run(40)
+    victims = [[victim.task.task.id for victim in decided.choice.victims] for decided in host.agent.decided]
+    assert sorted(victims[0]) == ["big", "small"]
+    assert victims[1:] == [[]]
+    assert host.agent.decided[-1].at > host.agent.decided[0].at + 20
+    assert len(messages(caplog.records, "tasks_terminate")) == 2
+
+
+# The harm that is shown
+
+
+def test_a_task_that_comes_while_memory_is_short_ends_at_once_although_nobody_could_before(host: Host) -> None:
+    host.remove("big")
+    host.remove("small")
+    host.fill(95)
+    host.tick()
+    host.add("late", gib=2)
+    host.tick(0.1)  # far less than the cool-down
+    assert list(host.phases()) == ["late"]
+
+
+def test_the_harm_shown_is_that_used_for_the_choice(host: Host) -> None:
+    host.applications = (Application(id="vip", name="v", user="u", queue="q", kind="x", priority=9),)
+    host.add("important", application_id="vip", gib=8)
+    host.add("unknown", gib=1, age=None)
+    host.add(
+        "on its way",
+        age=100_000.0,
+        application_id="old",
+        state=TaskState.TERMINATING,
+        gang=Gang(id="g", minimum=2, members=3),
+    )
+    for name in ("left 1", "left 2"):
+        host.add(name, application_id="old", gang=Gang(id="g", minimum=2, members=3))
+    host.tick()
+    shown = host.agent.harms(host.now)
+    host.fill(91)
+    host.tick()
+    (decided,) = host.agent.decided
+    chosen = {c.task.key: c.harm for c in (*decided.choice.victims, *decided.choice.runners_up)}
+    assert set(chosen) == {key(name) for name in ("small", "big", "important", "unknown", "left 1", "left 2")}
+    assert {name: shown[name] for name in chosen} == chosen
+    assert key("on its way") in shown
+
+
+def test_an_earlier_termination_of_its_application_makes_the_next_one_dearer(host: Host) -> None:
+    host.tick()
+    before = host.agent.harms(host.now)[key("small")].charge
+    host.fill(91)
+    host.tick()
+    assert host.agent.harms(host.now)[key("small")].charge == 2 * before
+
+
+def test_members_are_the_processes_of_the_newest_pass(host: Host) -> None:
+    leader = host.tasks["big"].processes[0]
+    host.stats[9_000_000] = replace(host.stats[leader.pid], pid=9_000_000, parent_pid=leader.pid)
+    host.tick()
+    members = {name: set(found) for name, found in host.agent.members().items()}
+    assert members == {
+        key("big"): {leader, Process(9_000_000, leader.start_ticks)},
+        key("small"): {*host.tasks["small"].processes},
+    }

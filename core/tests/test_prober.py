@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+from core.tests.fake_standalone import config
+
+from fallow_core.agent.probing import prober, schedule
+from fallow_core.agent.probing.prober import Prober, with_others
+from fallow_core.model.qos_policy import CpuSuppressPolicy, QosPolicy, StrategyMode
+from fallow_core.model.sample import NodeSample, Usage
+
+
+def sample(used: int, batch: int) -> NodeSample:
+    return NodeSample(cpu=Usage(measured_at=1.0, capacity=8000, used=used, batch_used=batch))
+
+
+@pytest.mark.parametrize(
+    ("others", "used", "batch"),
+    [(1000, 4000, 3000), (6000, 8000, 2000), (8000, 8000, 0), (9000, 8000, 0), (0, 3000, 3000)],
+)
+def test_limits_go_by_what_is_not_batch_now_and_nothing_is_above_the_node(others: int, used: int, batch: int) -> None:
+    cpu = with_others(sample(used=3500, batch=3000), others, at=2.0).cpu
+    assert cpu is not None
+    assert (cpu.used, cpu.batch_used, cpu.measured_at) == (used, batch, 2.0)
+    assert cpu.used - cpu.batch_used == min(others, 8000)
+
+
+def test_a_node_that_was_never_measured_stays_so() -> None:
+    assert with_others(NodeSample(), 1000, at=2.0) == NodeSample()
+
+
+def test_what_comes_and_goes_is_listed_twice_and_no_more_often_than_that(tmp_path: Path) -> None:
+    now, woken = [100.0], []
+    seen = Prober(config(tmp_path, {}), lambda: now[0], lambda: woken.append(1))
+    try:
+        assert not seen.lists_again()
+        assert seen.lists_in == schedule.LONGEST_SECONDS
+        now[0] += prober.LIST_AGAIN_SECONDS + 0.01
+        for _ in range(3):
+            seen._on_change()
+        assert len(woken) == 3
+        assert seen.lists_in == 0
+        assert seen.lists_again()
+        assert not seen.lists_again()  # a directory may be made before a process is in it: once more a little later
+        assert 0 < seen.lists_in <= prober.LIST_AGAIN_SECONDS
+        now[0] += prober.LIST_AGAIN_SECONDS + 0.01
+        assert seen.lists_again()
+        now[0] += 10
+        assert not seen.lists_again()
+    finally:
+        seen.close()
+
+
+@pytest.mark.parametrize(("missing", "pause"), [("", schedule.CPU_SECONDS), ("it cannot be read", 1.0)])
+def test_where_cpu_besides_batch_is_not_seen_it_is_not_looked_for_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, pause: float
+) -> None:
+    limits = QosPolicy(cpu_suppress=CpuSuppressPolicy(mode=StrategyMode.ENFORCE))
+    settings = config(tmp_path, {}, qos=limits)
+    seen = Prober(settings, lambda: 100.0, lambda: None)
+    monkeypatch.setattr(seen.quick, "cpu", lambda _: None)
+    seen.quick.missing = missing
+    try:
+        seen.look(settings, sample(used=3500, batch=3000), {"hadoop-yarn"})
+        assert seen.pause == pause
+    finally:
+        seen.close()
+
+
+def test_what_does_not_wake_it_is_told(tmp_path: Path) -> None:
+    seen = Prober(config(tmp_path, {}), lambda: 0.0, lambda: None)
+    seen.wakes.missing["pressure of cpu"] = "no such file"
+    seen.quick.missing = "no control group accounts CPU"
+    try:
+        assert "pressure of cpu does not wake Fallow: no such file" in seen.missing
+        assert seen.missing[-1].endswith("no control group accounts CPU")
+    finally:
+        seen.close()

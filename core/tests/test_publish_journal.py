@@ -1,0 +1,406 @@
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from core.tests.fake_framework import FLOOR, World, key, size
+
+from fallow_core.errors import StateError
+from fallow_core.ledger.rows import RowKey
+from fallow_core.model.policy import AccountPolicy, ExitMode, Limit, PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.state import publish_journal
+from fallow_core.state.publish_journal import Content, Original, Switch
+from fallow_hookspecs import Offer, Resources
+
+ROW = RowKey("n1", "yarn/etl", "n1:8041")
+CONTENT = Content(
+    in_flight={ROW: (Resources(1000, 2**30), Resources(2000, 2**31))},
+    originals={ROW: Original(size=Resources(8000, 2**33), started="4711@12")},
+    refreshed={ROW: 1.7e9},
+    switches={"yarn/etl": Switch(state=SwitchState.HOLD, who="ada", when=1.7e9, why='a "look"\nat it')},
+)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch, a={"a1": size(8)}, b={"b1": size(8)})
+
+
+def break_disk(monkeypatch: pytest.MonkeyPatch, how: str) -> Callable[[], None]:
+    """Writing a journal fails from now on; the result mends it. A read-only directory does not stop root."""
+    broken = True
+    real_open, real_replace, real_fsync = Path.open, Path.replace, os.fsync
+
+    def fail(code: int) -> None:
+        if broken:
+            raise OSError(code, os.strerror(code))
+
+    def open_part(path: Path, *arguments: Any, **more: Any) -> Any:
+        if path.suffix == ".part":
+            fail(errno.EROFS)
+        return real_open(path, *arguments, **more)
+
+    def replace(path: Path, target: Path) -> Path:
+        fail(errno.EACCES)
+        return real_replace(path, target)
+
+    def fsync(descriptor: int) -> None:
+        fail(errno.ENOSPC)
+        real_fsync(descriptor)
+
+    name, owner, stub = {
+        "read-only": ("open", Path, open_part),
+        "no rename": ("replace", Path, replace),
+        "full": ("fsync", os, fsync),
+    }[how]
+    monkeypatch.setattr(owner, name, stub)
+
+    def mend() -> None:
+        nonlocal broken
+        broken = False
+
+    return mend
+
+
+# The file
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    publish_journal.load(tmp_path).write(CONTENT)
+    loaded = publish_journal.load(tmp_path)
+    assert loaded.content == CONTENT
+    assert loaded.lost == ""
+
+
+def test_the_state_directory_is_made_and_private(tmp_path: Path) -> None:
+    directory = tmp_path / "new" / "state"
+    publish_journal.load(directory).write(CONTENT)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_a_state_directory_without_a_journal_is_a_first_start(tmp_path: Path) -> None:
+    found = publish_journal.load(tmp_path)
+    assert (found.content, found.lost) == (Content(), "")
+
+
+GOOD = json.dumps(json.loads('{"version": 1, "in_flight": [], "originals": [], "refreshed": [], "switches": {}}'))
+ROW_TEXT = '["n1", "yarn/etl", "n1:8041", '
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        GOOD[:-2],
+        "\0" * 300,
+        "\xff\xfe",
+        "[]",
+        "null",
+        "{}",
+        GOOD.replace("1", "2"),
+        GOOD.replace("1", '"1"'),
+        GOOD.replace('"in_flight": []', '"in_flight": [["n1", []]]'),
+        GOOD.replace('"in_flight": []', '"in_flight": [7]'),
+        GOOD.replace('"in_flight": []', f'"in_flight": [{ROW_TEXT}[{{"cpu_milli": 1}}]]]'),
+        GOOD.replace('"in_flight": []', f'"in_flight": [{ROW_TEXT}[{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]'),
+        GOOD.replace('"originals": []', f'"originals": [{ROW_TEXT}{{"size": null}}]]'),
+        GOOD.replace('"refreshed": []', f'"refreshed": [{ROW_TEXT}"yesterday"]]'),
+        GOOD.replace('"switches": {}', '"switches": {"yarn/etl": {"state": "off"}}'),
+        GOOD.replace('"switches": {}', '"switches": []'),
+        "[" * 100_000,
+    ],
+)
+def test_a_journal_that_cannot_be_read_is_moved_aside_and_said(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "ledger.json"
+    file.write_text(text, encoding="latin-1")
+    found = publish_journal.load(tmp_path)
+    assert found.content == Content()
+    assert found.lost.startswith(f"{file} was unreadable (")
+    assert "the sizes found first are lost" in found.lost
+    assert not file.exists()
+    assert (tmp_path / "ledger.unreadable").read_text(encoding="latin-1") == text
+    found.write(CONTENT)
+    assert publish_journal.load(tmp_path).content == CONTENT
+
+
+def test_a_half_written_new_journal_leaves_the_old_one(tmp_path: Path) -> None:
+    publish_journal.load(tmp_path).write(CONTENT)
+    (tmp_path / "ledger.part").write_text('{"version": 1, "in_fli')
+    assert publish_journal.load(tmp_path).content == CONTENT
+
+
+@pytest.mark.parametrize("how", ["read-only", "no rename", "full"])
+def test_what_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    kept = publish_journal.load(tmp_path)
+    kept.write(CONTENT)
+    break_disk(monkeypatch, how)
+    with pytest.raises(StateError, match=f"cannot write {kept.path}: .*; sizes only shrink until it can be written"):
+        kept.write(Content())
+    assert kept.content == CONTENT
+    assert publish_journal.load(tmp_path).content == CONTENT
+
+
+def test_a_state_directory_that_is_none_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match=f"cannot use the state directory {tmp_path}/file: .*; set stateDir"):
+        publish_journal.load(tmp_path / "file")
+    with pytest.raises(StateError, match="cannot use the state directory"):
+        publish_journal.lock(tmp_path / "file")
+
+
+def test_a_wrong_journal_that_cannot_be_moved_aside_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ledger.json").write_text("{")
+    break_disk(monkeypatch, "no rename")
+    with pytest.raises(StateError, match="cannot use the state directory"):
+        publish_journal.load(tmp_path)
+
+
+def test_a_state_directory_belongs_to_one_process(tmp_path: Path) -> None:
+    first = publish_journal.lock(tmp_path)
+    with pytest.raises(StateError, match=f"a Fallow is running already: it uses the state directory {tmp_path}"):
+        publish_journal.lock(tmp_path)
+    os.close(first)
+    os.close(publish_journal.lock(tmp_path))
+
+
+# What is written when
+
+
+def test_a_size_is_on_the_disk_as_in_flight_before_the_call_that_sends_it(world: World) -> None:
+    seen: list[str] = []
+
+    def look(cluster: str, offers: tuple[Offer, ...]) -> None:
+        content = world.journal_on_disk()
+        for offer in offers:
+            row = key(cluster, offer.framework_node)
+            assert content.in_flight[row][-1] == offer.total
+            assert content.refreshed[row] == world.now + world.wall_offset
+            assert row in content.originals
+            seen.append(cluster)
+
+    for name, framework in world.frameworks.items():
+        framework.seen = lambda offers, name=name: look(name, offers)  # type: ignore[misc]
+    for step in range(200):
+        world.used = size(step * 7 % 10)
+        world.tick(1.0)
+    assert min(seen.count("a"), seen.count("b")) >= 3
+
+
+def test_all_sizes_in_flight_are_on_the_disk_until_they_have_arrived(world: World) -> None:
+    world.frameworks["a"].delay_seconds = 30
+    world.run(3)
+    world.used = size(4)
+    world.run(3)
+    assert world.journal_on_disk().in_flight[key("a", "a1")] == (size(5), size(3))
+    world.run(60)
+    assert world.journal_on_disk().in_flight == {}
+
+
+def test_the_sizes_found_first_are_kept_whatever_is_sent_later(world: World) -> None:
+    for step in range(100):
+        world.used = size(step * 7 % 10)
+        world.tick(1.0)
+        if step % 30 == 0:
+            world.start()
+    originals = world.journal_on_disk().originals
+    assert {row.framework_node: original.size for row, original in originals.items()} == {
+        "a1": size(8),
+        "b1": size(8),
+    }
+
+
+def test_a_daemon_that_was_started_anew_gets_an_original_of_its_own(world: World) -> None:
+    world.run(20)
+    world.frameworks["a"].restart("a1", size(9))
+    world.run(20)
+    assert world.sizes()["a1"] == size(5)
+    assert world.controller.original(key("a", "a1")) == Original(size=size(9), started="4712@2")
+    assert world.controller.original(key("b", "b1")) == Original(size=size(8), started="4711@1")
+
+
+def test_a_size_of_our_own_that_arrives_late_is_not_taken_for_an_original(world: World) -> None:
+    framework = world.frameworks["a"]
+    framework.fails, framework.carries_out, framework.delay_seconds = TimeoutError("no answer"), True, 70
+    world.run(2)
+    framework.fails, framework.delay_seconds = None, 1
+    world.run(150, step=2)
+    world.used = size(5)
+    world.run(20)
+    assert world.controller.original(key("a", "a1")) == Original(size=size(8), started="4711@1")
+
+
+def test_a_daemon_first_seen_after_its_size_does_not_change_the_original(world: World) -> None:
+    node = world.frameworks["a"].nodes["a1"]
+    node.process_is_seen = False
+    world.run(10)
+    assert world.controller.original(key("a", "a1")) == Original(size=size(8), started="")
+    node.process_is_seen = True
+    world.run(10)
+    node.in_force = size(9)  # somebody else, not a start of the daemon
+    world.used = size(4)
+    world.run(30)
+    assert world.controller.original(key("a", "a1")) == Original(size=size(8), started="4711@1")
+
+
+# A disk that cannot be written
+
+
+@pytest.mark.parametrize("how", ["read-only", "no rename", "full"])
+def test_an_unwritable_journal_lets_only_shrinks_of_known_rows_through(
+    world: World, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    world.frameworks["b"].nodes["b1"].in_force = size(3)
+    world.start("a")
+    world.used = size(4)
+    world.run(10)
+    assert world.sizes() == {"a1": size(6), "b1": size(3)}
+    world.build("b")
+    mend = break_disk(monkeypatch, how)
+    world.used = size(6)
+    world.run(10)
+    shrunk = {"a1": size(2), "b1": size(3)}  # the size of b1 found first is not on the disk
+    assert world.sizes() == shrunk
+    assert f"cannot write {world.state_dir}/ledger.json" in world.controller.journal_error
+    world.used = size(0)
+    world.run(100)
+    assert world.sizes() == shrunk
+    mend()
+    world.run(400)
+    assert world.controller.journal_error == ""
+    assert world.sizes() == {"a1": size(5), "b1": size(5)}
+    assert world.controller.original(key("b", "b1")) == Original(size=size(3), started="4711@1")
+
+
+def test_a_switch_that_cannot_be_written_down_is_an_error_and_changes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.run(10)
+    mend = break_disk(monkeypatch, "full")
+    with pytest.raises(StateError, match="cannot write"):
+        world.controller.set_switch("alpha/a", SwitchState.DRAIN, "ada", "")
+    with pytest.raises(StateError, match="cannot write"):
+        world.controller.restore("ada")
+    mend()
+    assert world.left()
+    world.run(20)
+    assert world.sizes() == {"a1": size(5), "b1": size(5)}
+    assert world.controller.switch("alpha/a").state is SwitchState.LEND
+
+
+def test_the_floors_can_be_left_behind_on_a_full_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.run(10)
+    break_disk(monkeypatch, "full")
+    world.controller.leave(ExitMode.FLOOR)
+    world.run(10)
+    assert world.left()
+    assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}
+
+
+# Kills
+
+
+def after_a_history(state_dir: Path, monkeypatch: pytest.MonkeyPatch, killed_at: int, carried_out: bool) -> World:
+    """Load comes and goes, calls get lost, and at one moment the process is killed. Nothing is ever lent twice."""
+    policy = PublishingPolicy(
+        mode=PublishingMode.ENFORCE, growth_delay_seconds=10, in_flight_seconds=30, publish_interval_seconds=2
+    )
+    accounts = {"a": AccountPolicy(weight=3, memory_limit=Limit(percent=50))}
+    nodes = {"a": {"a1": size(8)}, "b": {"b1": size(8)}}
+    world = World(state_dir, monkeypatch, policy=policy, accounts=accounts, **nodes)
+    framework = world.frameworks["a"]
+    framework.delay_seconds = 7
+    for step in range(60):
+        if step == killed_at:
+            world.hold("alpha/a acts")  # the call that starts now ends after the process
+            world.tick()
+            under_way = world.held.pop("alpha/a acts")
+            if carried_out:
+                for job in under_way or ():
+                    job()
+            world.start()
+        framework.fails = TimeoutError("no answer") if 20 <= step < 26 else None
+        framework.carries_out = step % 2 == 0
+        world.used = size(6 if 10 <= step < 30 else 0)
+        world.tick(2.0)
+        if len(world.controller.rows) == 2:
+            possible = sum(node.most.cpu_milli for each in world.frameworks.values() for node in each.nodes.values())
+            believed = sum(row.belief("cpu") for row in world.controller.rows)
+            assert possible <= believed
+    framework.delay_seconds = 1
+    world.run(200, step=3)
+    return world
+
+
+@pytest.fixture(scope="module")
+def sizes_without_a_kill(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Resources]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return after_a_history(tmp_path_factory.mktemp("state"), monkeypatch, -1, False).sizes()
+
+
+@pytest.mark.parametrize("carried_out", [True, False])
+@pytest.mark.parametrize("killed_at", range(0, 60, 4))
+def test_a_kill_at_any_moment_ends_in_the_same_offers(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    sizes_without_a_kill: dict[str, Resources],
+    killed_at: int,
+    carried_out: bool,
+) -> None:
+    world = after_a_history(tmp_path, monkeypatch, killed_at, carried_out)
+    for node, found in world.sizes().items():
+        expected = sizes_without_a_kill[node]
+        assert found.cpu_milli == expected.cpu_milli
+        assert abs(found.memory_bytes - expected.memory_bytes) <= 2 * 2**20  # so much to tell two sizes apart
+    originals = world.journal_on_disk().originals
+    assert {row.framework_node: original.size for row, original in originals.items()} == {"a1": size(8), "b1": size(8)}
+
+
+def test_what_was_in_flight_at_a_kill_is_believed_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path, monkeypatch, a={"a1": size(5)}, b={"b1": size(1)})
+    world.frameworks["b"].delay_seconds = 1e9
+    world.run(64)
+    assert world.offers("b") == [{"b1": size(5)}]
+    world.frameworks["b"].nodes["b1"].coming = []
+    world.frameworks["b"].delay_seconds = 1
+    world.used = size(6)
+    world.start()
+    world.run(2)
+    assert world.row("b", "b1").belief("cpu") == 5000
+    world.run(50)
+    assert world.sizes()["b1"].cpu_milli == 2000
+    assert world.row("b", "b1").belief("cpu") == 5000
+    world.run(25)
+    assert world.row("b", "b1").belief("cpu") == 2000
+
+
+def test_what_was_in_flight_stays_believed_when_the_next_size_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, monkeypatch, a={"a1": size(5)})
+    world.frameworks["a"].delay_seconds = 1e9
+    world.run(64)
+    assert world.offers("a") == [{"a1": size(10)}]
+    world.frameworks["a"].delay_seconds = 2
+    world.used = size(8)
+    world.start()
+    world.tick()
+    world.tick()  # the first report, and a shrink at the same moment
+    assert world.offers("a")[-1] == {"a1": size(2)}
+    world.tick()
+    assert world.row("a", "a1").belief("cpu") == 10_000
+
+
+def test_a_shrink_that_a_kill_kept_from_being_carried_out_is_sent_again_at_once(world: World) -> None:
+    world.hold("alpha/a acts")
+    world.run(3)
+    world.held.clear()  # the call never reached the framework
+    assert world.journal_on_disk().in_flight[key("a", "a1")] == (size(5),)
+    world.start()
+    world.run(4)
+    assert world.sizes()["a1"].cpu_milli == 5000
