@@ -69,7 +69,7 @@ def node_view(
     memory_used: int = 0,
     memory_batch: int = MEMORY_CAPACITY,
     rows: Mapping[str, tuple[int, int]] | None = None,
-    termination: frozenset[TaskKey] = frozenset(),
+    terminating: frozenset[TaskKey] = frozenset(),
     complete: bool = True,
     measured: bool = True,
     may_pay: Mapping[str, int] | None = None,
@@ -115,7 +115,7 @@ def node_view(
         ledger=node_ledger(inputs),
         tasks=tasks,
         tasks_complete=complete,
-        termination=termination,
+        terminating=terminating,
         may_pay=may_pay or {},
     )
 

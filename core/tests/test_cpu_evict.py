@@ -121,7 +121,7 @@ def test_slow_may_be_fine() -> None:
 
 def test_termination_tasks_are_counted_neither_in_requests_nor_in_use() -> None:
     ended = frozenset(key(f"t{n}") for n in range(4))
-    half = [node_view(*TASKS, now=NOW + n, cpu_allowed=3000, cpu_batch_used=3900, termination=ended) for n in range(6)]
+    half = [node_view(*TASKS, now=NOW + n, cpu_allowed=3000, cpu_batch_used=3900, terminating=ended) for n in range(6)]
     need = asked(half, replace(POLICY, usage_percent=70))[-1]
     assert need is not None
     assert (need.terms["requested"], need.terms["used"]) == (6000, 3900 - 4 * 390)

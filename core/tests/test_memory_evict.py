@@ -36,23 +36,23 @@ def test_between_the_marks_it_neither_begins_nor_goes_on() -> None:
     assert decide(node_view(memory_used=89 * GIB), POLICY, asked) == (asked, None)
 
 
-def test_what_is_termination_counts_as_being_freed_by_its_measured_use() -> None:
+def test_what_is_terminating_counts_as_being_freed_by_its_measured_use() -> None:
     tasks = seen("big", use=Resources(0, 3 * GIB)), seen("other", use=Resources(0, GIB))
-    _, need = decide(node_view(*tasks, memory_used=90 * GIB, termination=frozenset({key("big")})), POLICY, FRESH)
+    _, need = decide(node_view(*tasks, memory_used=90 * GIB, terminating=frozenset({key("big")})), POLICY, FRESH)
     assert need is not None
     assert need.amount == 2 * GIB
 
 
 def test_enough_being_freed_asks_for_nothing_and_does_not_start_the_cool_down() -> None:
     tasks = (seen("big", use=Resources(0, 6 * GIB)),)
-    view = node_view(*tasks, memory_used=91 * GIB, termination=frozenset({key("big")}))
+    view = node_view(*tasks, memory_used=91 * GIB, terminating=frozenset({key("big")}))
     assert decide(view, POLICY, FRESH) == (FRESH, None)
 
 
 @pytest.mark.parametrize("use", [None, Resources(0, 6 * GIB)], ids=["unknown", "old"])
 def test_an_termination_task_whose_use_is_not_known_is_credited_with_nothing(use: Resources | None) -> None:
     termination = seen("gone?", use=use, measured_at=NOW - 60)
-    _, need = decide(node_view(termination, memory_used=90 * GIB, termination=frozenset({key("gone?")})), POLICY, FRESH)
+    _, need = decide(node_view(termination, memory_used=90 * GIB, terminating=frozenset({key("gone?")})), POLICY, FRESH)
     assert need is not None
     assert need.amount == 5 * GIB
 

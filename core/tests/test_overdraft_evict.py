@@ -119,22 +119,22 @@ def test_a_lost_input_ends_nothing_and_forgets_nothing(spoilt: Callable[[NodeVie
     assert decide(over(NOW + 10), POLICY, state)[1] is not None
 
 
-def test_what_is_termination_counts_as_being_freed_by_its_request() -> None:
+def test_what_is_terminating_counts_as_being_freed_by_its_request() -> None:
     termination = seen("t", memory=4 * GIB)
-    views = [over(NOW + n, termination, termination=frozenset({key("t")})) for n in range(11)]
+    views = [over(NOW + n, termination, terminating=frozenset({key("t")})) for n in range(11)]
     assert amount(last(views)) == 6 * GIB
 
 
 def test_what_has_just_ended_counts_until_the_next_report_must_show_it() -> None:
     task = seen("t", memory=10 * GIB)
-    views = [over(NOW + n, task, termination=frozenset({key("t")})) for n in range(11)]
+    views = [over(NOW + n, task, terminating=frozenset({key("t")})) for n in range(11)]
     views += [over(NOW + n) for n in range(11, 40)]
     assert [n for n, need in enumerate(asked(views)) if need is not None] == [30]
 
 
 def test_a_task_that_turned_out_not_to_end_counts_no_more() -> None:
     task = seen("t", memory=10 * GIB)
-    views = [over(NOW + n, task, termination=frozenset({key("t")})) for n in range(11)]
+    views = [over(NOW + n, task, terminating=frozenset({key("t")})) for n in range(11)]
     assert amount(last([*views, over(NOW + 11, task)])) == 10 * GIB
 
 
@@ -149,7 +149,7 @@ def test_the_account_furthest_over_pays_first_and_the_other_next() -> None:
 def test_the_termination_of_one_account_frees_the_node_for_the_other() -> None:
     rows = {ADHOC: (40 * GIB, 0), ETL: (50 * GIB, 0)}
     task = seen("t", memory=28 * GIB)
-    views = [over(NOW + n, task, rows=rows, termination=frozenset({key("t")})) for n in range(11)]
+    views = [over(NOW + n, task, rows=rows, terminating=frozenset({key("t")})) for n in range(11)]
     assert amount(last(views)) == 2 * GIB
 
 
@@ -157,7 +157,7 @@ def test_the_termination_of_one_account_frees_the_node_for_the_other() -> None:
 def test_an_account_is_credited_with_its_own_terminations(cluster: str, left: int) -> None:
     rows = {ADHOC: (40 * GIB, 0), ETL: (50 * GIB, 0)}
     task = seen("t", cluster=cluster, memory=5 * GIB)
-    need = last([over(NOW + n, task, rows=rows, termination=frozenset({task.key})) for n in range(11)])
+    need = last([over(NOW + n, task, rows=rows, terminating=frozenset({task.key})) for n in range(11)])
     assert need is not None
     assert (need.clusters, need.amount) == (frozenset({ETL}), left * GIB)
 

@@ -57,7 +57,7 @@ def node(
         memory_batch=80 * GIB,
         rows={ETL: (100 * GIB, 0)},
         may_pay={ETL: 1000 * GIB},
-        termination=termination,
+        terminating=termination,
     )
 
 
@@ -128,7 +128,7 @@ def test_observe_goes_on_as_enforce_would() -> None:
             terminations = observed(
                 terminations, view.tasks, frozenset({ETL}), frozenset(), policy().termination, now
             ).terminations
-            view = replace(view, termination=being_freed(terminations))
+            view = replace(view, terminating=being_freed(terminations))
             state, choices = plan(view, policy(each), state, past(terminations, policy().termination, now))
             for choice in choices:
                 terminations = begun(terminations, choice, policy().termination, view.ledger, now)

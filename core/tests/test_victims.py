@@ -97,7 +97,7 @@ def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
         seen("termination", use=gib(4), termination=True),
         seen("ok", use=gib(1), age=99999),
     )
-    view = node_view(*tasks, termination=frozenset({key("ordered")}))
+    view = node_view(*tasks, terminating=frozenset({key("ordered")}))
     choice = choose(pressure(4 * GIB), view, POLICY, Past(failed=frozenset({key("failed")})))
     assert (ids(choice), choice.shortfall) == ({"ok"}, 3 * GIB)
     assert choice.barred == {

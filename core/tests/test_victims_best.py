@@ -82,7 +82,7 @@ def test_members_that_may_not_end_leave_the_gang_only_what_it_can_spare() -> Non
 
 def test_members_that_are_termination_here_are_not_taken_for_ones_elsewhere() -> None:
     members = gang_of(3, minimum=2)
-    view = node_view(*members, termination=frozenset({key("g0")}))
+    view = node_view(*members, terminating=frozenset({key("g0")}))
     assert ids(choose(pressure(GIB), view, POLICY, NOBODY)) == {"g1", "g2"}
     assert choose(pressure(GIB), view, POLICY, NOBODY).victims[0].harm.gang_percent == 100
 

@@ -144,9 +144,9 @@ func (c *copilot) ListTasks(ctx context.Context, request *pb.ListTasksRequest) (
 			AgeSeconds:           proto.Float64(time.Since(each.started).Seconds()),
 			Processes:            []*pb.Process{leader(each)},
 		}
-		if !each.termination.IsZero() {
+		if !each.terminating.IsZero() {
 			listed.State = pb.TaskState_TASK_STATE_TERMINATING
-			listed.TerminationAgeSeconds = proto.Float64(time.Since(each.termination).Seconds())
+			listed.TerminatingAgeSeconds = proto.Float64(time.Since(each.terminating).Seconds())
 		}
 		list.Tasks = append(list.Tasks, listed)
 	}

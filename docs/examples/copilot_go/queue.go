@@ -35,7 +35,7 @@ type task struct {
 	process    *os.Process
 	startTicks int64
 	started    time.Time
-	termination     time.Time // zero until it was told to end
+	terminating     time.Time // zero until it was told to end
 	done       chan struct{}
 }
 
@@ -158,8 +158,8 @@ func (q *queue) end(id string, signal syscall.Signal) (found bool, err error) {
 		if errors.Is(err, os.ErrProcessDone) {
 			return false, nil
 		}
-		if err == nil && each.termination.IsZero() {
-			each.termination = time.Now()
+		if err == nil && each.terminating.IsZero() {
+			each.terminating = time.Now()
 		}
 		return true, err
 	}

@@ -86,8 +86,7 @@ def kill_tasks(node: Node, order: KillOrder, timeout_seconds: float) -> KillOutc
     :param node: the node the tasks are on.
     :param order: which tasks, why, and whether now.
     :param timeout_seconds: the answer is due within this time.
-    :return: one answer for each task, as soon as the terminations are under way. What is really gone core sees by
-    itself.
+    :return: one answer for each task, as soon as the terminations are under way. Core sees by itself what is gone.
 
     **Repeating** for the same task is harmless; a task that has gone is `ALREADY_GONE`. **Errors**: one task that
     cannot be terminated is an answer, not an exception.

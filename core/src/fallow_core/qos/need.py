@@ -15,7 +15,7 @@ class NodeView:
     """One node at one moment.
 
     `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone.
-    `termination`: the tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to
+    `terminating`: the tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to
     overdraft, in bytes. An account that is missing there loses nothing: it is adopted, its take-back is under way, its
     blast radius is used up, or its framework does not honour memory. `stopped`: the accounts of which the operator
     wants nothing to run. A reading older than `stale_seconds` is as good as none.
@@ -27,7 +27,7 @@ class NodeView:
     ledger: NodeLedger
     tasks: tuple[ObservedTask, ...]
     tasks_complete: bool
-    termination: frozenset[TaskKey] = frozenset()
+    terminating: frozenset[TaskKey] = frozenset()
     may_pay: Mapping[str, int] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     stale_seconds: float = 10.0
@@ -44,12 +44,12 @@ class NodeView:
 
     def being_freed(self, resource: ResourceName) -> int:
         """The measured use of the tasks that are terminating."""
-        return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.termination)
+        return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.terminating)
 
     def living(self) -> tuple[ObservedTask, ...]:
         """The tasks that nobody ends."""
         return tuple(
-            t for t in self.tasks if t.key not in self.termination and t.task.state is not TaskState.TERMINATING
+            t for t in self.tasks if t.key not in self.terminating and t.task.state is not TaskState.TERMINATING
         )
 
     def cooled_down(self, asked_at: float | None, seconds: float) -> bool:

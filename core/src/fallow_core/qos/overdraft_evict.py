@@ -81,7 +81,7 @@ def _leaving(view: NodeView, policy: OverdraftEvictPolicy, before: Mapping[TaskK
         for key, part in before.items()
         if key not in living and view.now - part.seen_at < policy.cool_down_seconds
     }
-    termination = (task for task in view.tasks if task.key in view.termination)
+    termination = (task for task in view.tasks if task.key in view.terminating)
     return lately | {t.key: Leaving(requested=t.requested.memory_bytes, seen_at=view.now) for t in termination}
 
 

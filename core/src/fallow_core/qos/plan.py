@@ -121,10 +121,10 @@ class _Joined:
             return unused
         observes = policy.mode is StrategyMode.OBSERVE
         termination = self.chosen | self.pretended if observes else self.chosen
-        view = replace(self.view, termination=self.view.termination | termination)
+        view = replace(self.view, terminating=self.view.terminating | termination)
         state, need = decide(view, policy, state)
         if need is not None:
-            choice = choose(need, view, self.policy, self._past(termination - self.view.termination))
+            choice = choose(need, view, self.policy, self._past(termination - self.view.terminating))
             victims = frozenset(victim.task.key for victim in choice.victims)
             self.choices.append(choice)
             self.pretended |= victims if observes else frozenset()

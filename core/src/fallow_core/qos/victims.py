@@ -82,7 +82,7 @@ def choose(need: Need, view: NodeView, policy: TerminationPolicy, past: Past) ->
     """Choose who ends for a need. `Choice.shortfall` says what even all together do not free."""
     living = view.living()
     termination = [
-        task for task in view.tasks if task.key in view.termination or task.task.state is TaskState.TERMINATING
+        task for task in view.tasks if task.key in view.terminating or task.task.state is TaskState.TERMINATING
     ]
     of_gangs = gangs(living, termination)
     barred = _barred(living, need, past, of_gangs)

@@ -89,7 +89,7 @@ class TasksSuite(Suite):
         assert not listed.tasks, f"{[task.id for task in listed.tasks]} are listed for {NOBODYS_NODE.name}"
 
     @tries("tasks.terminating")
-    def test_a_task_that_is_termination_is_listed(self, ready: Framework, called: Called) -> None:
+    def test_a_task_that_is_terminating_is_listed(self, ready: Framework, called: Called) -> None:
         (task_id,) = ready.start_tasks(1, stubborn=True)
         _complete(called, ready)
         called.kill(ready.nodes[0], KillOrder(task_ids=(task_id,), reason="conformance"))

@@ -133,7 +133,7 @@ class Agent:
             ledger=ledger,
             tasks=self.tasks,
             tasks_complete=bool(lists) and complete == frozenset(lists),
-            termination=lives.being_freed(self.terminations),
+            terminating=lives.being_freed(self.terminations),
             may_pay=may_pay,
             stopped=stopped,
         )
