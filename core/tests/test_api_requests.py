@@ -1,3 +1,4 @@
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -113,7 +114,7 @@ def test_a_switch_of_more_than_a_cluster_is_shown_with_who_and_why(fallow: Stand
 
 def test_a_name_that_two_plugins_have_needs_the_plugin(tmp_path: Path) -> None:
     fallow = standalone(config(tmp_path, {}))
-    fallow.controller.names = ("alpha/etl", "beta/etl")
+    fallow.controller.state.names = frozenset({"alpha/etl", "beta/etl"})
     with running(fallow), pytest.raises(ControlError, match="'etl' is alpha/etl and beta/etl; known: alpha/etl, beta"):
         ask(fallow, request="switch", scope="etl", state="drain")
     fallow.close()
@@ -143,7 +144,8 @@ def test_a_switch_that_cannot_be_written_down_is_an_error(fallow: Standalone, mo
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StateError, match=r"cannot write .*: No space left on device"):
         ask(fallow, request="switch", scope="etl", state="drain")
     assert fallow.controller.switch("alpha/etl").state is SwitchState.LEND

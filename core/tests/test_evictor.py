@@ -5,9 +5,9 @@ import pytest
 from core.tests.fake_agent import CLUSTER, POLICY, Host, child, identity, key, messages, task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.eviction.task_join import requested_by_row
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import StrategyMode
+from fallow_core.planner.observations import task_sums
 from fallow_core.state import durable
 from fallow_core.state.terminations_file import FILE_NAME, TerminationsFile
 from fallow_hookspecs import Application, Gang, KillResult, Process, Resources, TaskState
@@ -39,7 +39,7 @@ def test_what_tasks_use_is_measured_by_their_processes(host: Host) -> None:
     host.tick()
     used = {task.task.id: task.usage.memory_bytes for task in host.agent.tasks if task.usage is not None}
     assert used == {"small": GIB, "big": 8 * GIB}
-    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
+    assert {key: sums.requested for key, sums in task_sums(host.agent.tasks).items()} == {ROW: Resources(2000, 2 * GIB)}
 
 
 def test_with_an_incomplete_list_a_task_counts_as_long_as_a_process_of_it_lives(host: Host) -> None:
@@ -51,7 +51,7 @@ def test_with_an_incomplete_list_a_task_counts_as_long_as_a_process_of_it_lives(
     host.exits("big")
     host.tick(1)
     assert {task.task.id for task in host.agent.tasks} == {"small", "localizing"}
-    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
+    assert {key: sums.requested for key, sums in task_sums(host.agent.tasks).items()} == {ROW: Resources(2000, 2 * GIB)}
     host.complete = True
     host.tick(1)
     assert {task.task.id for task in host.agent.tasks} == {"small", "big", "localizing"}

@@ -2,15 +2,15 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_agent import CLUSTER, Host, messages
-from core.tests.fake_framework import FLOOR, World, key, size
+from core.tests.fake_framework import FLOOR, NODE, World, key, size
 from core.tests.qos_values import ETL, GIB, NOW, node_view, pressure, seen
 from core.tests.test_render import explanation
 
 from fallow_core.cli import render
-from fallow_core.controller.taking_back import Seen
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, TaskKey
+from fallow_core.planner.observations import NodeObservation
 from fallow_core.qos.given_up_floors import FLOOR_SECONDS, Floor, floor_of, given_up, remembered
 from fallow_core.qos.need import Need
 from fallow_core.qos.termination import FloorLoss, Phase, Termination, Terminations
@@ -162,13 +162,13 @@ def test_a_floor_that_is_given_up_is_not_offered_and_comes_back(world: World, ca
     world.run(60)
     assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}
     until = world.now + 3000
-    world.seen = Seen(floors_given_up={key("a", "a1"): until})
+    world.observed = NodeObservation(floors_given_up={key("a", "a1"): until})
     world.run(60)
     assert world.sizes() == {"a1": size(0), "b1": FLOOR}
     assert world.row("a", "a1").floor == FLOOR
     text = " ".join("\n".join(render.explanation(explanation(world))).split())
     assert "given up for another 49 min: the floor of alpha/a a1; pressure ended a task in it twice within" in text
-    world.seen = Seen()
+    world.observed = NodeObservation()
     world.run(60)
     assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}
     assert messages(caplog.records, "floor_given_up") == ["floor_given_up cluster=alpha/a node=a1"]
@@ -179,14 +179,14 @@ def test_where_there_is_something_to_lend_a_floor_that_is_given_up_changes_nothi
     world.used = size(4)
     world.run(100)
     before = world.sizes()
-    world.seen = Seen(floors_given_up={key("a", "a1"): world.now + 3000})
+    world.observed = NodeObservation(floors_given_up={key("a", "a1"): world.now + 3000})
     world.run(100)
     assert world.sizes() == before
 
 
 def test_of_a_node_without_a_floor_none_is_given_up(world: World) -> None:
     world.frameworks["a"].nodes["a1"].state = NodeState.GONE
-    world.seen = Seen(floors_given_up={key("a", "a1"): world.now + 3000})
+    world.observed = NodeObservation(floors_given_up={key("a", "a1"): world.now + 3000})
     world.run(5)
-    assert world.controller.floors.given_up == {}
+    assert world.controller.state.nodes[NODE.name].floors_given_up == {}
     assert world.row("a", "a1").floor == Resources(0, 0)

@@ -18,7 +18,7 @@ from fallow_core.cli.live.snapshot import Account, Snapshot, snapshot
 from fallow_core.cli.live.state import Kind, Ref
 from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError, NotRunningError
-from fallow_core.ledger.take_back import Started, TakeBacks
+from fallow_core.ledger.take_back import Started
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
 
 
@@ -95,7 +95,7 @@ def test_in_observe_mode_what_would_be_told_is_a_decision(folder: Path) -> None:
     observe = PublishingPolicy(mode=PublishingMode.OBSERVE)
     framework = Framework(time.monotonic, a1=size(8))
     fallow = standalone(config(folder, {"etl": framework}, publishing=observe), host)
-    until(fallow, lambda: fallow.controller.due)
+    until(fallow, lambda: fallow.controller.state.due)
     with serving(fallow):
         found = source_of(folder / "control")()
     fallow.close()
@@ -259,8 +259,7 @@ def test_the_take_backs_of_a_controller_are_told_with_their_age(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path, monkeypatch, a={"a1": size(8)})
-    started = Started(cluster="alpha/a", resource="cpu", at=world.now - 7.0, amount=500)
-    world.controller.taking_back.state = TakeBacks(started=(started,))
+    world.controller.state.take_backs.started["alpha/a", "cpu"] = (Started(world.now - 7.0, 500),)
     assert view.status(world.controller, world.now)["take_backs"] == [
         {"cluster": "alpha/a", "resource": "cpu", "amount": 500, "ago_seconds": 7.0}
     ]

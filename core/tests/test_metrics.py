@@ -1,4 +1,5 @@
 import http.client
+import os
 import re
 import socket
 import urllib.error
@@ -231,7 +232,8 @@ def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     world.controller.leave(ExitMode.FLOOR)
     world.run(2)
     assert value(world, "fallow_journal_writable") == 0
@@ -266,8 +268,8 @@ def test_take_backs_that_started_are_counted(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(fake_framework, "HONOURED", takes_back)
     accounts = {"a": AccountPolicy(take_back=TakeBack.ALLOWED)}
     world = World(tmp_path, monkeypatch, accounts=accounts, a={"a1": size(8)}, b={"b1": size(8)})
-    policy = world.controller.taking_back.policy
-    world.controller.taking_back.policy = replace(policy, mode=PublishingMode.ENFORCE)
+    policy = world.controller.state.take_back
+    world.controller.state.take_back = replace(policy, mode=PublishingMode.ENFORCE)
     world.run(5)
     world.frameworks["a"].nodes["a1"].allocated = size(4)
     world.run(5)

@@ -188,10 +188,10 @@ def test_nobody_is_lent_what_a_removed_cluster_may_still_promise(place: Place) -
     place.core("onExit: original\n")
     place.read_again()
     (place.folder / "clusters.d" / "etl.yaml").unlink()
-    place.until(lambda: place.fallow.controller.departing.reasons)
+    place.until(lambda: place.fallow.controller.state.removal_reasons)
     place.steps(1.5)
     assert sizes(place) == {"etl": size(5), "ops": size(5)}
-    assert "its scheduler may still start tasks" in place.fallow.controller.departing.reasons["alpha/etl"]
+    assert "its scheduler may still start tasks" in place.fallow.controller.state.removal_reasons["alpha/etl"]
 
 
 def test_a_file_that_comes_back_takes_the_cluster_on_where_it_was(place: Place) -> None:
@@ -200,11 +200,11 @@ def test_a_file_that_comes_back_takes_the_cluster_on_where_it_was(place: Place) 
     text = file.read_text()
     place.steps(1.2)
     file.unlink()
-    place.until(lambda: place.fallow.controller.departing.reasons)
+    place.until(lambda: place.fallow.controller.state.removal_reasons)
     file.write_text(text)
     place.until(
         lambda: (
-            not place.fallow.controller.departing.reasons
+            not place.fallow.controller.state.removal_reasons
             and place.frameworks["etl"].nodes["etl1"].most.cpu_milli > 4000
         )
     )
@@ -230,7 +230,7 @@ def test_a_folder_that_is_gone_removes_no_cluster(place: Place) -> None:
     place.until(lambda: place.fallow.refusals.files)
     place.steps(0.2)
     assert place.fallow.controller.names == ("alpha/etl", "alpha/ops")
-    assert place.fallow.controller.departing.reasons == {}
+    assert place.fallow.controller.state.removal_reasons == {}
     (place.folder / "aside").rename(directory)
     place.until(lambda: not place.fallow.refusals.files)
 
@@ -260,7 +260,7 @@ def test_a_changed_policy_takes_effect(place: Place) -> None:
 
 def test_publishing_can_be_stopped_by_the_file(place: Place) -> None:
     place.core(publishing="publishing: {mode: observe}")
-    place.until(lambda: place.fallow.controller.publishing.mode == "observe")
+    place.until(lambda: place.fallow.controller.state.publishing.mode == "observe")
     place.host.used = size(8)
     place.steps(0.5)
     assert sizes(place) == {"etl": size(5), "ops": size(5)}

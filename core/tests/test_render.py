@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.tests.fake_framework import HONOURED, NODE, World, size
+from core.tests.fake_framework import HONOURED, NODE, World, key, size
 
 from fallow_core.api import view
 from fallow_core.cli import render
 from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
 from fallow_core.model.policy import PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.model.sample import NodeSample
+from fallow_core.planner.observations import NodeObservation, TaskSums
 from fallow_core.runtime import restore
 from fallow_hookspecs import (
     Broken,
@@ -21,7 +23,6 @@ from fallow_hookspecs import (
     ResourceCapability,
     Resources,
     Task,
-    TaskList,
     TaskState,
 )
 
@@ -74,7 +75,7 @@ def readable(lines: list[str]) -> str:
 
 
 def test_status_before_anything_is_known_says_so(world: World) -> None:
-    world.controller.tick({})
+    world.observe(NodeSample())
     text = readable(render.status(status(world, building=["alpha/c"])))
     assert "publishing mode enforce (offers are sent), up 3 h, /etc/fallow/fallow.yaml" in text
     assert "! alpha/c: still being built" in text
@@ -129,8 +130,8 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "failed": {"alpha/c": LONG_REASON},
         "config_problems": [f"/etc/fallow/clusters.d/d.yaml:3: spec.user: {LONG_REASON}"],
         "sample_problems": {"cpu": "CPU time of the host went backwards"},
-        "journal_error": "cannot write /var/lib/fallow/ledger.json: No space left on device",
-        "journal_lost": "/var/lib/fallow/ledger.json was unreadable",
+        "journal_error": "cannot write /var/lib/fallow/published.jsonl: No space left on device",
+        "journal_lost": "/var/lib/fallow/published.jsonl was unreadable",
         "restoring": True,
     }
     text = readable(render.status(status(world, **more)))
@@ -141,8 +142,8 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "! alpha/c: resourceManager.admin",
         "! /etc/fallow/clusters.d/d.yaml:3: spec.user",
         "! cpu: CPU time of the host went backwards",
-        "! cannot write /var/lib/fallow/ledger.json",
-        "! /var/lib/fallow/ledger.json was unreadable",
+        "! cannot write /var/lib/fallow/published.jsonl",
+        "! /var/lib/fallow/published.jsonl was unreadable",
         "! the sizes found first are being put back",
     ):
         assert problem in text
@@ -215,7 +216,7 @@ def test_an_explanation_recomputes_to_the_same_numbers(world: World) -> None:
 
 
 def test_an_explanation_before_anything_is_known_says_so(world: World) -> None:
-    world.controller.tick({})
+    world.observe(NodeSample())
     text = readable(render.explanation(explanation(world)))
     assert text.count("never measured: no size changes") == 2
 
@@ -255,7 +256,8 @@ def test_an_explanation_says_what_cpu_that_is_not_honoured_does_to_memory(world:
     world.frameworks["a"].spoils = lambda report: replace(
         report, capabilities=Capabilities(cpu=ignored, memory=HONOURED)
     )
-    world.frameworks["a"].listing = TaskList(tasks=(task("c1", cores=1, gib=0.5),), age_seconds=0.0, complete=True)
+    half_a_gib_a_core = TaskSums(requested=size(1, 0.5), largest=size(1, 0.5), shapes={512: 1})
+    world.observed = NodeObservation(tasks={key("a", "a1"): half_a_gib_a_core})
     world.start()
     world.run(15)
     text = " ".join(readable(render.explanation(explanation(world))).split())

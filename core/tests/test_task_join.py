@@ -4,11 +4,12 @@ import pytest
 from core.tests.fake_agent import task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.eviction.task_join import leaders, requested_by_row, seen_tasks, unsure
+from fallow_core.agent.eviction.task_join import leaders, seen_tasks, unsure
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import ListedTasks
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.task import ObservedTask, TaskKey, TaskUsage
+from fallow_core.planner.observations import task_sums
 from fallow_hookspecs import Application, Process, Resources, Task, TaskState
 
 
@@ -59,7 +60,7 @@ def test_requests_are_summed_by_node_of_the_framework_and_count_termination_task
         "y/a": of(task("t"), task("termination", state=TaskState.TERMINATING), task("elsewhere", framework_node="nm2")),
         "y/b": of(task("t", requested=Resources(3000, 2 * GIB))),
     }
-    assert requested_by_row(seen(lists, {}).values()) == {
+    assert {key: sums.requested for key, sums in task_sums(seen(lists, {}).values()).items()} == {
         RowKey("n1", "y/a", "nm"): Resources(2000, 2 * GIB),
         RowKey("n1", "y/a", "nm2"): Resources(1000, GIB),
         RowKey("n1", "y/b", "nm"): Resources(3000, 2 * GIB),

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.api import shared_view, task_view
-from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingMode, SwitchState
+from fallow_core.planner.switches import meant
 from fallow_hookspecs import RESOURCE_NAMES
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def status(fallow: AgentProcess) -> View:
         "nodes": [
             {
                 "node": ledger.node,
-                "pool": followed.watched.pool(ledger.node),
+                "pool": followed.pool(ledger.node),
                 **{name: shared_view.resource(ledger.of(name)) for name in RESOURCE_NAMES},
                 "awaited": [],
             }
@@ -102,7 +102,7 @@ def explanation(fallow: AgentProcess) -> View:
         "switches": [
             {"cluster": name, "scope": scope, **asdict(switch)}
             for name in fallow.followed.names
-            for scope, switch in [fallow.followed.switch_at(name)]
+            for scope, switch in [fallow.followed.switch_at(name, fallow.node.name)]
             if switch.state is not SwitchState.LEND
         ],
         "take_backs": [],

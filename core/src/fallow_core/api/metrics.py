@@ -27,7 +27,7 @@ from fallow_hookspecs import ResourceName, TaskState
 
 if TYPE_CHECKING:
     from fallow_core.agent.eviction.evictor import Agent
-    from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
     from fallow_core.ledger.entries import ResourceLedger
 
@@ -115,7 +115,7 @@ def families(
     """All metrics of `fallow run` now. `config_problems`: mistakes in files, which are not in force."""
     text = "0 while the journal cannot be written: then sizes only shrink."
     return [
-        *_build(controller.publishing.mode, config_problems),
+        *_build(controller.state.publishing.mode, config_problems),
         _gauge("fallow_journal_writable", text, (), [((), not controller.journal_error)]),
         *_nodes(controller),
         *_rows(controller),
@@ -127,7 +127,7 @@ def families(
 
 
 def families_of_agent(
-    followed: Followed, agent: Agent, now: float, config_problems: int, refusals: Refusals
+    followed: RemoteLedger, agent: Agent, now: float, config_problems: int, refusals: Refusals
 ) -> list[Metric]:
     """All metrics of `fallow agent` now: those of `fallow run` that concern it, and whether it has a ledger's row."""
     text = "1 if a controller's row of the ledger counts: without one no task is terminated for overdraft."
@@ -156,7 +156,7 @@ def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
     return family
 
 
-def _nodes(controller: Controller | Followed) -> Iterator[Metric]:
+def _nodes(controller: Controller | RemoteLedger) -> Iterator[Metric]:
     for resource, (unit, divisor) in UNITS.items():
         ledgers = {node: ledger.of(resource) for node, ledger in controller.ledgers.items()}
         for what, (text, value) in NODE_METRICS.items():
@@ -181,16 +181,16 @@ def _rows(controller: Controller) -> Iterator[Metric]:
         yield _gauge(name, "The size that the ledger wants for the row.", labels, offers)
 
 
-def _clusters(controller: Controller | Followed, now: float) -> Iterator[Metric]:
+def _clusters(controller: Controller | RemoteLedger, now: float) -> Iterator[Metric]:
     clusters = dict(sorted(controller.clusters.items()))
     up = [((name,), name in clusters) for name in controller.names]
     yield _gauge("fallow_cluster_up", "1 if the cluster's plugin instance was built.", ("cluster",), up)
     switches = [((n, state), state is controller.switch(n).state) for n in controller.names for state in SwitchState]
     yield _gauge("fallow_cluster_switch", "1 for the state of the switch.", ("cluster", "state"), switches)
-    stored = controller.journal.content.switches.items()
+    stored = controller.journal.memory.switches.items()
     scopes = [((scope, state), state is switch.state) for scope, switch in stored for state in SwitchState]
     yield _gauge("fallow_switch", "1 for the state of each switch that was ever set.", ("scope", "state"), scopes)
-    every = [controller.watched.refused, *(it.refused for it in clusters.values())]
+    every = [controller.refused, *(it.refused for it in clusters.values())]
     refused = [((it.source, kind, name), 1) for it in every for kind, name in it.now]
     labels = ("source", "kind", "of")
     yield _gauge("fallow_input_refused", "1 for an input that cannot be true and is refused.", labels, refused)
@@ -224,7 +224,7 @@ def _files(refusals: Refusals) -> Iterator[Metric]:
     yield reads
 
 
-def _tasks(controller: Controller | Followed, agent: Agent) -> Iterator[Metric]:
+def _tasks(controller: Controller | RemoteLedger, agent: Agent) -> Iterator[Metric]:
     node = agent.node.name
     counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
     listed = [name for name, cluster in sorted(controller.clusters.items()) if node in cluster.lists]
@@ -240,5 +240,5 @@ def _tasks(controller: Controller | Followed, agent: Agent) -> Iterator[Metric]:
 def _take_backs(controller: Controller) -> Metric:
     started = CounterMetricFamily("fallow_take_backs_started", "Take-backs that were started.", labels=["cluster"])
     for name in controller.names:
-        started.add_metric([name], controller.taking_back.started[name])
+        started.add_metric([name], controller.state.take_backs_started[name])
     return started

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fallow_core.api import task_view, view
-from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
+from fallow_core.planner.switches import meant
 
 if TYPE_CHECKING:
     from fallow_core.api.control_socket import Peer
@@ -52,7 +52,7 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "failed": dict(fallow.builds.failed),
         "config_problems": _config_problems(fallow),
         "refused_files": fallow.refusals.shown(),
-        "departing": dict(fallow.controller.departing.reasons),
+        "departing": dict(fallow.controller.state.removal_reasons),
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
         "throttle_problems": fallow.throttling.problems(fallow.config),
@@ -109,7 +109,7 @@ def _restore(fallow: Standalone, peer: Peer, _request: dict[str, Any]) -> dict[s
 def _adopt(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
     """Let what was there at first be taken back, on all nodes of a cluster."""
     name = _cluster(fallow, request.get("cluster"))
-    rows = fallow.controller.taking_back.adopt(row.key for row in fallow.controller.rows if row.key.cluster == name)
+    rows = fallow.controller.adopt(row.key for row in fallow.controller.rows if row.key.cluster == name)
     event(log, logging.INFO, "adopted", cluster=name, who=peer.name, nodes=[key.framework_node for key in rows])
     return {"cluster": name, "nodes": [key.framework_node for key in rows]}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fallow_core.model.policy import SwitchState
 
 if TYPE_CHECKING:
-    from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
     from fallow_core.ledger.entries import ResourceLedger
     from fallow_core.plugins.lanes import LaneHealth
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 View = dict[str, Any]
 
 
-def switches(ledgers: Controller | Followed) -> list[View]:
+def switches(ledgers: Controller | RemoteLedger) -> list[View]:
     """Every switch that does not simply lend, with who set it, when and why."""
-    stored = sorted(ledgers.journal.content.switches.items())
+    stored = sorted(ledgers.journal.memory.switches.items())
     return [{"scope": scope, **asdict(switch)} for scope, switch in stored if switch.state is not SwitchState.LEND]
 
 
-def refused(ledgers: Controller | Followed) -> list[str]:
+def refused(ledgers: Controller | RemoteLedger) -> list[str]:
     """What was refused because it cannot be true."""
-    every = [ledgers.watched.refused, *(cluster.refused for _, cluster in sorted(ledgers.clusters.items()))]
+    every = [ledgers.refused, *(cluster.refused for _, cluster in sorted(ledgers.clusters.items()))]
     return [line for each in every for line in each.lines()]
 
 

@@ -17,7 +17,7 @@ View = dict[str, Any]
 def status(controller: Controller, now: float) -> View:
     """Nodes, each cluster with its rows, and the take-backs that began within the time of the blast radius."""
     return {
-        "mode": controller.publishing.mode,
+        "mode": controller.state.publishing.mode,
         "journal_error": controller.journal_error,
         "journal_lost": controller.journal.lost,
         "switches": shared_view.switches(controller),
@@ -26,12 +26,13 @@ def status(controller: Controller, now: float) -> View:
         "clusters": [_cluster(controller, cluster, now) for _, cluster in sorted(controller.clusters.items())],
         "take_backs": [
             {
-                "cluster": started.cluster,
-                "resource": started.resource,
+                "cluster": cluster,
+                "resource": resource,
                 "amount": started.amount,
                 "ago_seconds": now - started.at,
             }
-            for started in controller.taking_back.state.started
+            for (cluster, resource), found in sorted(controller.state.take_backs.started.items())
+            for started in found
         ],
     }
 
@@ -41,11 +42,11 @@ def explanation(controller: Controller, node: str, now: float) -> View:
     ledger = controller.ledgers[node]
     return {
         "node": node,
-        "mode": controller.publishing.mode,
+        "mode": controller.state.publishing.mode,
         "switches": [
             {"cluster": name, "scope": scope, **asdict(switch)}
             for name in controller.names
-            for scope, switch in [controller.switch_at(name, node)]
+            for scope, switch in [controller.state.switch_at(name, node)]
             if switch.state is not SwitchState.LEND
         ],
         "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
@@ -53,27 +54,23 @@ def explanation(controller: Controller, node: str, now: float) -> View:
             {
                 "key": key._asdict(),
                 "resource": name,
-                "mode": controller.taking_back.policy.mode,
+                "mode": controller.state.take_back.mode,
                 "overdraft": decision.overdraft,
                 "active": None if decision.state.active is None else asdict(decision.state.active),
                 "why": decision.why,
             }
-            for name, found in controller.taking_back.decisions.items()
-            for key, decision in found.items()
-            if key.node == node and (decision.overdraft or decision.state.active is not None)
+            for (key, name), decision in controller.state.nodes[node].decisions.items()
+            if decision.overdraft or decision.state.active is not None
         ],
         "pending": [
             {"cluster": name, **asdict(cluster.pending)}
             for name, cluster in sorted(controller.clusters.items())
             if cluster.pending is not None and any(key.node == node for key in cluster.rows)
         ],
-        "withheld": [
-            {"key": key._asdict(), "why": why} for key, why in controller.withheld.reasons.items() if key.node == node
-        ],
+        "withheld": [{"key": key._asdict(), "why": why} for key, why in controller.state.nodes[node].withheld.items()],
         "floors_given_up": [
             {"key": key._asdict(), "left_seconds": until - now}
-            for key, until in sorted(controller.floors.given_up.items())
-            if key.node == node
+            for key, until in sorted(controller.state.nodes[node].floors_given_up.items())
         ],
         "due": [
             {
@@ -83,7 +80,7 @@ def explanation(controller: Controller, node: str, now: float) -> View:
                 "why": d.why,
                 "take_back": dict(d.take_back),
             }
-            for d in controller.due.values()
+            for d in controller.state.due.values()
             if d.key.node == node
         ],
     }
@@ -92,7 +89,7 @@ def explanation(controller: Controller, node: str, now: float) -> View:
 def _node(controller: Controller, ledger: NodeLedger) -> View:
     return {
         "node": ledger.node,
-        "pool": controller.watched.pool(ledger.node),
+        "pool": controller.state.pool(ledger.node),
         **{name: shared_view.resource(ledger.of(name)) for name in RESOURCE_NAMES},
         "awaited": [key._asdict() for key in controller.awaited(ledger.node)],
     }
@@ -113,7 +110,7 @@ def _cluster(controller: Controller, cluster: ClusterSession, now: float) -> Vie
 
 def _row(controller: Controller, row: Row, now: float) -> View:
     original = controller.original(row.key)
-    due = controller.due.get(row.key)
+    due = controller.state.due.get(row.key)
     return {
         "node": row.key.node,
         "framework_node": row.key.framework_node,

@@ -71,7 +71,7 @@ def _capacity(inputs: NodeInputs, resource: ResourceName) -> BatchCapacity | Non
         return None
     right = [each for each in inputs.workloads if not wrong_workload(each)]
     workloads = counted(right, resource, policy.rule, inputs.policy.usage_window_seconds)
-    daemons = sum(row.state is not NodeState.GONE for row in inputs.rows)
+    daemons = max(inputs.daemons, sum(row.state is not NodeState.GONE for row in inputs.rows))
     return batch_capacity(usage, policy, workloads, daemons)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fallow_core.agent.probing import schedule
 from fallow_core.agent.probing.prober import with_others
-from fallow_core.agent.remote_ledger import REPORT_INTERVAL_SECONDS, Followed
+from fallow_core.agent.remote_ledger import REPORT_INTERVAL_SECONDS, RemoteLedger
 from fallow_core.api import agent_requests
 from fallow_core.api.control_socket import Peer
 from fallow_core.config import changes
@@ -69,7 +69,7 @@ class AgentProcess(NodeProcess):
         """
         config = of_agents(config)
         super().__init__(config, config.clusters, clock, load_plugin)
-        self.followed = Followed(
+        self.followed = RemoteLedger(
             self.node,
             [cluster.name for cluster in config.clusters],
             config.policies,
@@ -83,7 +83,7 @@ class AgentProcess(NodeProcess):
         self._publishing = PublishingPolicy(report_interval_seconds=REPORT_INTERVAL_SECONDS)
 
     @property
-    def ledgers(self) -> Followed:
+    def ledgers(self) -> RemoteLedger:
         """What stands in the controller's place."""
         return self.followed
 
@@ -164,12 +164,11 @@ class AgentProcess(NodeProcess):
         self.refusals.note(new.problems, time.time())
         for problem in new.problems:
             event(log, logging.ERROR, "file_refused", problem=problem)
-        self.followed.watched.policies = new.policies
+        self.followed.configure(new.policies, [cluster.name for cluster in new.clusters])
         self.agent.set_policy(new.qos)
         if new.log_level != old.log_level:
             logging.getLogger().setLevel(new.log_level.upper())
         wanted = {cluster.name: cluster for cluster in new.clusters}
-        self.followed.names = tuple(sorted(wanted))
         for name in {cluster.name for cluster in old.clusters} - wanted.keys():
             self.builds.drop(name)
             if self.followed.clusters.pop(name, None) is not None:

@@ -37,7 +37,7 @@ from fallow_hookspecs import Node, Process
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
-    from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
 
 log = logging.getLogger("fallow.run")
@@ -91,7 +91,7 @@ class NodeProcess(ABC):
 
     @property
     @abstractmethod
-    def ledgers(self) -> "Controller | Followed":
+    def ledgers(self) -> "Controller | RemoteLedger":
         """Who has the node's ledger, the clusters and their switches: the controller, or what stands in its place."""
 
     @property

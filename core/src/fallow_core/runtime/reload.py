@@ -153,7 +153,7 @@ def take(fallow: Standalone, read: Config) -> None:
 
 def _policies(fallow: Standalone, old: Config, new: Config) -> None:
     if changes.policy_differs(old, new):
-        fallow.controller.taking_back.settle(fallow.clock())
+        fallow.controller.policy_changed()
         event(log, logging.INFO, "policy_changed", mode=new.publishing.mode)
     fallow.controller.configure(new.policies, new.publishing, new.take_back)
     fallow.agent.set_policy(new.qos)
@@ -168,7 +168,7 @@ def _clusters(fallow: Standalone, old: Config, new: Config) -> None:
         fallow.builds.drop(name)
         fallow.controller.remove(name, new.on_exit)
     for name, cluster in wanted.items():
-        fallow.controller.name(name)
+        fallow.controller.add_name(name)
         fallow.builds.want(cluster)
         running = fallow.builds.running.get(name)
         if running is not None and running[0] is cluster:

@@ -8,15 +8,15 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from fallow_core.agent.eviction.task_join import requested_by_row
 from fallow_core.api import metrics, requests
 from fallow_core.api.control_socket import Peer
 from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller.controller import Controller
 from fallow_core.controller.grant_writer import GrantWriter
-from fallow_core.controller.taking_back import Seen
 from fallow_core.log import event
 from fallow_core.model.policy import ExitMode, PublishingMode
+from fallow_core.model.sample import NodeSample
+from fallow_core.planner.observations import NodeObservation, task_sums
 from fallow_core.plugins import discovery
 from fallow_core.plugins.session import ClusterSession
 from fallow_core.runtime import reload
@@ -75,19 +75,20 @@ class Standalone(NodeProcess):
         applications = {cluster.name: cluster.applications for cluster in clusters.values()}
         self.agent.look(self.sampler.batch, lists, applications)
         tasks = self.agent.tasks
-        seen = Seen(
-            tasks=tasks,
-            requested=requested_by_row(tasks),
+        sample = NodeSample() if self._starts(now) else self.sample
+        observed = NodeObservation(
+            sample=sample,
+            labels=self.node.labels,
+            tasks=task_sums(tasks),
             unsure=self._unsure(now),
             floors_given_up=self.agent.floors_given_up(now),
         )
-        samples = {} if self._starts(now) else {name: self.sample}
-        self.controller.tick(samples, {name: seen})
+        self.controller.tick({name: observed})
         if self._rows is not None:
             self._rows.step(self.controller, name, now, time.time())
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
-        may_pay = self.controller.taking_back.may_pay(now)
-        stopped = self.controller.stopped(name)
+        may_pay = self.controller.budgets(name)
+        stopped = self.controller.state.stopped(name)
         self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
 
     def _throttle(self) -> None:

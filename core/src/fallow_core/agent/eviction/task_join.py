@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import ListedTasks
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.task import ObservedTask, TaskKey, TaskUsage
@@ -54,16 +53,3 @@ def leaders(lists: Mapping[str, ListedTasks]) -> dict[TaskKey, tuple[Process, ..
         for task in found.tasks
         if task.processes
     }
-
-
-def requested_by_row(tasks: Iterable[ObservedTask]) -> dict[RowKey, Resources]:
-    """What the tasks on each of a framework's nodes were promised, terminating ones included: they still hold it."""
-    sums: dict[RowKey, Resources] = {}
-    for seen in tasks:
-        key = RowKey(seen.node, seen.cluster, seen.task.framework_node)
-        before = sums.get(key, Resources(0, 0))
-        sums[key] = Resources(
-            cpu_milli=before.cpu_milli + seen.requested.cpu_milli,
-            memory_bytes=before.memory_bytes + seen.requested.memory_bytes,
-        )
-    return sums

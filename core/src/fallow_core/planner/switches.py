@@ -5,13 +5,23 @@ A switch is kept under its scope: `all`, `framework:yarn`, `pool:NAME`, `node:NA
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from fallow_core.model.policy import SwitchState
-from fallow_core.state.publish_journal import Switch
 
 ALL = "all"
 
 STRICTNESS = (SwitchState.LEND, SwitchState.HOLD, SwitchState.DRAIN, SwitchState.STOP, SwitchState.RESTORED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """What the operator wants of one scope, and who wanted it, when (seconds since 1970) and why."""
+
+    state: SwitchState = SwitchState.LEND
+    who: str = ""
+    when: float = 0.0
+    why: str = ""
 
 
 def scopes(cluster: str, node: str, pool: str) -> list[str]:

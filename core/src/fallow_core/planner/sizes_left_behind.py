@@ -1,36 +1,29 @@
-"""Which sizes an orderly stop, `fallow restore`, or a cluster that is no longer configured leaves behind. Pure."""
+"""Which sizes an orderly stop, `fallow restore`, or the removal of a cluster leaves behind."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.ledger.rows import ZERO, Row, RowKey
 from fallow_core.model.policy import ExitMode
-from fallow_core.state.publish_journal import Original
+from fallow_core.planner.memory import Original
+from fallow_core.planner.state import SizesLeftBehind
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 UNSEEN_SECONDS = 600.0
 """A node that nobody has named for so long, and whose daemon is not seen, is no longer there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """Since then a cluster gets the sizes to leave behind, and no other."""
-
-    mode: ExitMode
-    since: float
-
-
-def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], leaving: Leaving) -> list[DueOffer]:
+def to_leave(rows: Iterable[Row], originals: Mapping[RowKey, Original], sizes: SizesLeftBehind) -> list[DueOffer]:
     """The rows whose size to leave behind was not sent, or did not arrive. What is refused stays as it is."""
     due = []
     for row in rows:
-        size = _size(row, originals.get(row.key), leaving.mode)
+        size = _size(row, originals.get(row.key), sizes.mode)
         missing = size != row.newest_size or (row.resend and size != row.in_force)
-        refused = row.refused_at is not None and row.refused_at >= leaving.since
+        refused = row.refused_at is not None and row.refused_at >= sizes.since
         if size is not None and missing and not refused and row.state is NodeState.RUNNING:
-            due.append(DueOffer(key=row.key, size=size, urgent=True, why=f"the size to leave behind: {leaving.mode}"))
+            due.append(DueOffer(key=row.key, size=size, urgent=True, why=f"the size to leave behind: {sizes.mode}"))
     return due
 
 
