@@ -102,11 +102,11 @@ class History:
             awaited=set(self._memory.refreshed),
         )
         self._fitted = set()
+        self._look_again_at = -FAR
         self._starts += 1
 
     def _begin(self, world: World, step: Step) -> None:
         world.begin(step)
-        self._fresh.add(world.node)
         if step.what == "kill":
             for other in self.worlds:
                 if other is not world:
@@ -119,6 +119,7 @@ class History:
                 if cluster in other.switches:
                     other.switches[cluster] = world.switches[cluster]
             self.state.look_at_all()
+            self._look_again_at = -FAR
 
     def _leave(self, world: World) -> None:
         for key in list(world.rows):
@@ -141,19 +142,21 @@ class History:
             world.expire()
         now = worlds[0].now
         nodes = {w.node: self._observed(w) for w in worlds if self._dense or w.node in self._fresh}
+        if not nodes and now < self._look_again_at and not any(world.changed for world in worlds):
+            return
         self._fresh -= nodes.keys()
         clusters = {name: self._cluster(name) for world in worlds for name in world.clusters}
         found = plan_round(self.state, Observations(now=now, wall_now=now, nodes=nodes, clusters=clusters))
+        self._look_again_at = found.look_again_at
         self._memory.apply(found.remember)
         self.state.unwritten.clear()
         self._check_decisions()
-        for cluster, due in found.send.items():
+        for due in found.send.values():
             for world in self.worlds:
                 own = [d for d in due if d.key.node == world.node]
                 if own:
                     self.sent += [(now, d.key, d.size) for d in own]
                     world.send(own)
-                    self.state.clusters[cluster]  # it is known
 
     def _observed(self, world: World) -> NodeObservation:
         return NodeObservation(sample=world.sample, tasks={key: self._tasks(size) for key, size in world.seen.items()})

@@ -43,24 +43,23 @@ class World(Happenings):
         self.check()
 
     def second(self) -> bool:
-        """One second passes; whether Fallow knows something that it did not know before."""
+        """One second passes; whether the node was measured. Rows that changed are in `changed`."""
         self.now += 1
         if self.now < self.wakes_at and not self.greedy:
             return False
-        learns = False
         for key, scheduler in self.schedulers.items():
             scheduler.carry_out(self.now)
             if self.greedy:
                 scheduler.end(90)
                 scheduler.promise(100 if self.greedy[key.cluster] else 0, self.now)
         for cluster, network in self.networks.items():
-            learns |= self._end_call(network)
-            learns |= self._take_reports(network)
+            self._end_call(network)
+            self._take_reports(network)
             self._ask(cluster, network)
-        learns |= self._measure()
+        measured = self._measure()
         self.check()
         self.wakes_at = self._next()
-        return learns
+        return measured
 
     def _next(self) -> float:
         """When something happens next by itself."""
@@ -96,10 +95,10 @@ class World(Happenings):
         self.sampled_at = self.now
         return True
 
-    def _end_call(self, network: Network) -> bool:
+    def _end_call(self, network: Network) -> None:
         call = network.call
         if call is None or call.ends_at > self.now:
-            return False
+            return
         network.call, network.asks_at = None, self.now
         for key, size in call.sizes.items():
             row = self.rows[key]
@@ -109,7 +108,6 @@ class World(Happenings):
                 self._put(ledger_rows.refused(row, call.sent_at, "no", self.now))
             else:
                 self._put(ledger_rows.unanswered(row, call.sent_at, self.now))
-        return True
 
     def _ask(self, cluster: str, network: Network) -> None:
         if self.now < network.asks_at:
@@ -140,10 +138,8 @@ class World(Happenings):
             floor=self.layout.floor,
         )
 
-    def _take_reports(self, network: Network) -> bool:
+    def _take_reports(self, network: Network) -> None:
         arrived = [report for report in network.reports if report[0] <= self.now]
-        if not arrived:
-            return False
         network.reports = [report for report in network.reports if report[0] > self.now]
         for _, asked_at, shown in arrived:
             for key, report in shown.items():
@@ -153,7 +149,6 @@ class World(Happenings):
                     self._observe(key, aged)
                 if true and asked_at >= self.named.get(key, math.inf) and self._tells_all(key, asked_at):
                     del self.named[key]
-        return True
 
     def _tells_all(self, key: RowKey, asked_at: float) -> bool:
         """Whether the scheduler knew its tasks again by then, or they were seen on the node since the event."""

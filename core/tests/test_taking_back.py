@@ -24,9 +24,10 @@ from fallow_core.model.policy import (
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_core.model.task import ObservedTask
+from fallow_core.planner.node_state import NodeState
 from fallow_core.planner.nodes import Computed
 from fallow_core.planner.observations import NO_TASKS, ClusterObservation, NodeObservation, task_sums
-from fallow_core.planner.state import ClusterState, NodeState, PlannerState
+from fallow_core.planner.state import ClusterState, PlannerState
 from fallow_core.planner.take_back import adopt, decide
 from fallow_hookspecs import Capabilities, ResourceCapability, Resources, Task, TaskRole, TaskState
 

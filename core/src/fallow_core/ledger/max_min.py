@@ -1,11 +1,10 @@
 """Weighted max-min: raise all shares with one level until the total is used up, each within its own bounds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(NamedTuple):
     """One share: it is `weight` × level, but at least `lower`, and at most `upper` (`None`: no upper bound)."""
 
     weight: int

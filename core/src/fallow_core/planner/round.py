@@ -67,8 +67,16 @@ def plan_round(state: PlannerState, news: Observations) -> Round:
         remember=_change(state, clusters, sendings, news.wall_now),
         removed=tuple(gone),
         events=(*events, *more),
-        look_again_at=min((node.look_again_at for node in state.nodes.values()), default=math.inf),
+        look_again_at=_look_again_at(state, now),
     )
+
+
+def _look_again_at(state: PlannerState, now: float) -> float:
+    """When time alone changes the result of a node; soon where something is still to be sent."""
+    nodes = min((node.look_again_at for node in state.nodes.values()), default=math.inf)
+    if state.due or state.left_behind or state.removed:
+        return min(nodes, now + state.publishing.urgent_interval_seconds)
+    return nodes
 
 
 def _take_in_clusters(state: PlannerState, clusters: Mapping[str, ClusterObservation]) -> set[str]:
