@@ -11,9 +11,9 @@ from plugins.yarn.tests.proc_fakes import NM, NM_PID, NOW_TICKS, FakeProc, conta
 
 from fallow_core.model.qos_policy import CgroupReconcilePolicy, StrategyMode
 from fallow_hookspecs import TaskPlacement
-from fallow_yarn.nm.leaders import Containers
-from fallow_yarn.nm.placement import HIERARCHY, placement
-from fallow_yarn.nm.processes import own_cgroups, read_cgroups
+from fallow_yarn.nm.procfs import own_cgroups, read_cgroups
+from fallow_yarn.tasks.container_processes import Containers
+from fallow_yarn.tasks.placement import HIERARCHY, placement
 
 ENFORCE = StrategyMode.ENFORCE
 TREE = "batch/hadoop-yarn"

@@ -6,19 +6,18 @@ from dataclasses import dataclass, field
 from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
 
 from fallow_hookspecs import Daemon, Finding, Node, Process
-from fallow_yarn.access import Access, access
-from fallow_yarn.diagnosis import diagnose
-from fallow_yarn.diagnosis.outside import HostSize, Outside, Page
-from fallow_yarn.diagnosis.settings import Settings
+from fallow_yarn.diagnosis.daemon_conf import Settings
+from fallow_yarn.diagnosis.diagnose import diagnose
+from fallow_yarn.diagnosis.probes import HostSize, Outside, Page
 from fallow_yarn.errors import YarnError
-from fallow_yarn.identity import by_host, own_ids
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.places import are_local, places
-from fallow_yarn.rm.client import Facts, Reading
+from fallow_yarn.model.node_matching import by_host, own_ids
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.facts import Identity
-from fallow_yarn.rm.place import Place
-from fallow_yarn.rm.size import Size
-from fallow_yarn.web_access import WebAccess
+from fallow_yarn.rm.readings import Facts, Reading
+from fallow_yarn.security.access import Access, access
+from fallow_yarn.security.web_access import WebAccess
+from fallow_yarn.settings.rm_addresses import RmAddresses, are_local, rm_addresses
 
 EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
 HOST_SIZE = HostSize(cpus=8, memory_bytes=32 * GIB, available_bytes=20 * GIB)
@@ -91,10 +90,10 @@ class Fakes:
     def findings(self, **settings: object) -> Found:
         """All findings by their subjects, each of which is there once; what is wrong has advice."""
         wanted = spec(**settings)
-        self.manager.place = places(wanted)[0]
+        self.manager.addresses = rm_addresses(wanted)[0]
 
         def own(node: Node, ids: Collection[str]) -> list[str]:
-            return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.place,))))
+            return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.addresses,))))
 
         found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._outside())
         by_subject = {finding.subject: finding for finding in found}
@@ -112,7 +111,7 @@ class Fakes:
             processes=self._processes,
         )
 
-    def _manager_page(self, _place: Place, _access: Access, _deadline: Deadline) -> Page:
+    def _manager_page(self, _addresses: RmAddresses, _access: Access, _deadline: Deadline) -> Page:
         self.asked.append("manager")
         return self.manager_says
 

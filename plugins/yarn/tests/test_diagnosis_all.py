@@ -4,7 +4,7 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import CONF, Fakes, Found, inactive_in, manager_page, node_page
 from plugins.yarn.tests.yarn_fakes import NODE_ID, entry, facts, reading
 
-from fallow_yarn.diagnosis.outside import Page
+from fallow_yarn.diagnosis.probes import Page
 from fallow_yarn.errors import (
     AccessDeniedError,
     ConnectionLostError,
@@ -17,9 +17,9 @@ from fallow_yarn.errors import (
     WrongPortError,
     YarnError,
 )
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
-from fallow_yarn.rm.size import Size
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from plugins.yarn.tests.diagnosis_fakes import EXECUTORS, Fakes, node_page
 from plugins.yarn.tests.yarn_fakes import NODE_ID, facts
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.outside import Page
+from fallow_yarn.diagnosis.probes import Page
 
 DISK = "yarn.nodemanager.disk-health-checker"
 LIMIT = f"{DISK}.max-disk-utilization-per-disk-percentage"

@@ -10,13 +10,13 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import Found
 
 from fallow_hookspecs import Finding
-from fallow_yarn.access import Access
-from fallow_yarn.config import YarnSpec
-from fallow_yarn.diagnosis import diagnose
+from fallow_yarn.diagnosis.diagnose import diagnose
 from fallow_yarn.ipc import wire
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos.rpc_pb2 import RequestHeader, ResponseHeader
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.config import YarnSpec
 
 Service = Callable[[socket.socket], None]
 IPC_PORT = b"It looks like you are making an HTTP request to a Hadoop IPC port."

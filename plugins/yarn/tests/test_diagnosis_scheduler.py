@@ -6,8 +6,8 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import Fakes, manager_page
 from plugins.yarn.tests.yarn_fakes import entry, facts, reading
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.facts import Calculator
-from fallow_yarn.rm.size import Size
 
 LAZY = "yarn.scheduler.capacity.lazy-preemption-enabled"
 CALCULATOR = "yarn.scheduler.capacity.resource-calculator"

@@ -6,13 +6,13 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import LARGEST, Fakes, node_page
 from plugins.yarn.tests.yarn_fakes import CONFIGURED, ETL, GIB, NODE_ID, entry, facts, reading
 
-from fallow_yarn.diagnosis.outside import HostSize
+from fallow_yarn.diagnosis.probes import HostSize
 from fallow_yarn.diagnosis.sizes import lendable
 from fallow_yarn.errors import RefusedError
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.applications import Request
-from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import State
-from fallow_yarn.rm.size import Size
+from fallow_yarn.rm.readings import NodeReading
 
 MEMORY, VCORES = "yarn.nodemanager.resource.memory-mb", "yarn.nodemanager.resource.cpu-vcores"
 DETECT = "yarn.nodemanager.resource.detect-hardware-capabilities"

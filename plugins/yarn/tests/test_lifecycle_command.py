@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fallow_hookspecs import ClusterConfig, Role
-from fallow_yarn.agent_settings import AgentModel
 from fallow_yarn.commands import COMMANDS
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.lifecycle import command, decommissioning
+from fallow_yarn.settings.agent_model import AgentModel
+from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.testing.cluster import EmbeddedYarn
 from fallow_yarn.testing.settings import Settings
 
@@ -80,7 +80,7 @@ def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest
     def interrupted(_self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(decommissioning.Decommissioning, "look", interrupted)
+    monkeypatch.setattr(decommissioning.Decommissioning, "poll", interrupted)
     done = call(host, "decommission", "localhost")
     assert done.exit_code == 0  # of a command that returns; `fallow` makes the returned number its own
     assert "goes on without this command" in done.output

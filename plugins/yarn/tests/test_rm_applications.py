@@ -4,9 +4,10 @@ from collections.abc import Mapping
 import pytest
 
 from fallow_yarn.errors import ProtocolError, RemoteError, StandbyError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.rest import Web
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.applications import (
     PAGE,
     WITH_REQUESTS,
@@ -15,7 +16,6 @@ from fallow_yarn.rm.applications import (
     RunningApplication,
     read_applications,
 )
-from fallow_yarn.rm.size import Size
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 MASTER = "container_1700000000000_0001_02_000001"

@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow_yarn.errors import AccessDeniedError, ProtocolError, RemoteError, YarnError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.rest import Web
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.facts import Calculator, Identity, Setup, read_identity, read_setup
 from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
-from fallow_yarn.rm.size import Size
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 INFO, METRICS, SCHEDULER, THREADS = (

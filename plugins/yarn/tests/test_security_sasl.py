@@ -11,9 +11,9 @@ import pytest
 from fallow_yarn.errors import AuthenticationRefusedError, ProtocolError
 from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Connection
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import RequestHeader, ResponseHeader, SaslAuth, SaslMessage
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import Login
 from fallow_yarn.security.sasl import CHUNK_BYTES, Protection, kerberos
 

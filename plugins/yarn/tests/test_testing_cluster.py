@@ -14,11 +14,11 @@ import pytest
 
 from fallow_yarn.errors import NoSuchCallError, StandbyError
 from fallow_yarn.ipc.connection import Connection, simple
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.cluster import EmbeddedYarn, EmbeddedYarnError
 from fallow_yarn.testing.guard import marked
@@ -33,11 +33,11 @@ import sys, time
 from pathlib import Path
 from fallow_yarn.errors import NoSuchCallError, StandbyError
 from fallow_yarn.ipc.connection import Connection, simple
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.cluster import EmbeddedYarn, EmbeddedYarnError
 yarn = EmbeddedYarn(Path(sys.argv[1]))

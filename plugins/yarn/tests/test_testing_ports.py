@@ -10,7 +10,7 @@ import pytest
 
 from fallow_yarn.errors import StandbyError, UnreachableError
 from fallow_yarn.ipc import wire
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.testing.cluster import EmbeddedYarn
 from fallow_yarn.testing.settings import Settings

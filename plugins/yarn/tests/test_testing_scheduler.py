@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import Application, ApplicationState, Container, Order
 from fallow_yarn.testing.node_state import NodeState, Orders, Registration, Status
 from fallow_yarn.testing.scheduler import ABSENT_SECONDS, Scheduler, UnknownNode, Update

@@ -14,7 +14,7 @@ from plugins.yarn.tests.yarn_fakes import HOST, FakeManager, entry, instance_on,
 
 from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Role, TaskRole, TaskState
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, RemoteError, UnreachableError, YarnError
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.nodes import State
 
@@ -91,7 +91,7 @@ def test_a_node_manager_that_does_not_answer_makes_the_list_incomplete(proc: Fak
 def test_before_the_first_report_no_list_is_complete(proc: FakeProc, manager: FakeManager) -> None:
     tasks = instance_on(proc.root, manager, clock=time.monotonic).list_tasks(HOST, 5.0)
     assert (tasks.tasks, tasks.complete) == ((), False)
-    assert "has not told yet" in tasks.incomplete_reason
+    assert "has not listed its NodeManagers yet" in tasks.incomplete_reason
 
 
 def test_a_host_without_a_node_manager_has_a_complete_and_empty_list(proc: FakeProc, manager: FakeManager) -> None:

@@ -20,7 +20,7 @@ from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, ResourceName, Resources
-from fallow_yarn.rm.size import MIB_BYTES, Size, size_within
+from fallow_yarn.model.size import MIB_BYTES, Size, size_within
 
 CLUSTER: Final = "yarn/day"
 HOST: Final = Resources(48_000, 24 << 30)

@@ -9,7 +9,7 @@ from tests.benchmarks.fleet.cluster import CONFIGURED, Fleet
 from tests.e2e.yarn.jars import Jars
 
 from fallow_hookspecs import Node, NodeState
-from fallow_yarn.publishing import PORTION
+from fallow_yarn.publishing.publisher import PORTION
 
 NODES = 2 * PORTION + 50
 

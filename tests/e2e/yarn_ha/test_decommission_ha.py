@@ -29,9 +29,9 @@ from fallow_hookspecs import (
     Resources,
     Role,
 )
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.lifecycle.when_empty import EMPTY_SECONDS
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.settings.config import YarnSpec
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 SECONDS = 60

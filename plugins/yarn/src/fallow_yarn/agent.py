@@ -20,13 +20,13 @@ from fallow_hookspecs import (
     TaskList,
     hookimpl,
 )
-from fallow_yarn.agent_settings import AgentSettings
-from fallow_yarn.identity import OwnIds
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.nm.local import LocalNodeManagers, Wanted
-from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
-from fallow_yarn.nm.tasks import NodeTasks
-from fallow_yarn.web_access import web_access
+from fallow_yarn.model.node_matching import OwnIds
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.nm.discovery import LocalNodeManagers, Wanted
+from fallow_yarn.nm.procfs import PROC_ROOT, now_ticks
+from fallow_yarn.security.web_access import web_access
+from fallow_yarn.settings.agent_settings import AgentSettings
+from fallow_yarn.tasks.node_tasks import NodeTasks
 
 
 class YarnAgent:
@@ -81,7 +81,7 @@ class YarnAgent:
             local = LocalNodeManagers(self._access, self._proc_root)
             self._look(local, node, tasks.node_managers(), deadline)
             web = _addresses(local, OwnIds(node, self._rules))
-        return KillOutcome(answers=tasks.end(order, web, deadline))
+        return KillOutcome(answers=tasks.terminate(order, web, deadline))
 
     @hookimpl
     def set_cgroup_parent(self, node: Node, parent: str) -> Placement:

@@ -52,13 +52,13 @@ vcoreMilli: 1000
 
 
 def _config_model() -> type[Any]:
-    from fallow_yarn.config import YarnSpec
+    from fallow_yarn.settings.config import YarnSpec
 
     return YarnSpec
 
 
 def _agent_model() -> type[Any]:
-    from fallow_yarn.agent_settings import AgentModel
+    from fallow_yarn.settings.agent_model import AgentModel
 
     return AgentModel
 
@@ -74,7 +74,7 @@ def _build(cluster: ClusterConfig) -> Instance:
 
 
 def _settings(cluster: ClusterConfig) -> list[Setting]:
-    from fallow_yarn.origins import settings
+    from fallow_yarn.settings.setting_sources import settings
 
     return settings(cluster)
 

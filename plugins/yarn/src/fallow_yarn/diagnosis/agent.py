@@ -3,12 +3,12 @@
 from collections.abc import Collection, Container, Iterator, Mapping
 
 from fallow_hookspecs import Finding, Node, Process
+from fallow_yarn.diagnosis.common import some_of
 from fallow_yarn.diagnosis.node_manager import node_manager
-from fallow_yarn.diagnosis.outside import OUTSIDE, Outside
-from fallow_yarn.diagnosis.words import some_of
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.nm.local import Local
-from fallow_yarn.web_access import WebAccess
+from fallow_yarn.diagnosis.probes import OUTSIDE, Outside
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.nm.discovery import Local
+from fallow_yarn.security.web_access import WebAccess
 
 
 def diagnose(

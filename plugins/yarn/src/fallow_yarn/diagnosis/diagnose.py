@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from fallow_hookspecs import Finding, Node
-from fallow_yarn.access import Access
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.diagnosis import connection_errors, sizes
 from fallow_yarn.diagnosis import manager as manager_findings
-from fallow_yarn.diagnosis import reach, sizes
+from fallow_yarn.diagnosis.kerberos import ticket
 from fallow_yarn.diagnosis.node_manager import node_manager
-from fallow_yarn.diagnosis.outside import OUTSIDE, Outside
-from fallow_yarn.diagnosis.registered import processes, registered
+from fallow_yarn.diagnosis.probes import OUTSIDE, Outside
+from fallow_yarn.diagnosis.registration import processes, registered
 from fallow_yarn.diagnosis.scheduler import scheduler
-from fallow_yarn.diagnosis.ticket import ticket
 from fallow_yarn.errors import (
     CredentialsError,
     DeadlineError,
@@ -21,12 +19,13 @@ from fallow_yarn.errors import (
     UnknownHostError,
     YarnError,
 )
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.report import floor_of, live
-from fallow_yarn.rm.active import Manager
-from fallow_yarn.rm.client import Facts, Reading
-from fallow_yarn.rm.place import Place, Server
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.rm.manager import Manager
+from fallow_yarn.rm.readings import Facts, Reading, floor_of, live
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.rm_addresses import RmAddresses, Server
 
 _T = TypeVar("_T")
 
@@ -53,32 +52,32 @@ def diagnose(
     if access.login is not None:
         several += (ticket(access.login, access.service, deadline),)
     if spec.hadoop_conf_dir is not None:
-        found = [standing.place for standing in standings] or [manager.place]
-        several += tuple(manager_findings.addresses(place) for place in found)
-    place = manager.place
+        found = [standing.addresses for standing in standings] or [manager.addresses]
+        several += tuple(manager_findings.addresses(addresses) for addresses in found)
+    addresses = manager.addresses
     if isinstance(facts, (StandbyError, *HOPELESS)):
-        return (reach.failed("ResourceManager", place.web, facts), *several)
+        return (connection_errors.failed("ResourceManager", addresses.web, facts), *several)
     rights = _tried(lambda: manager.check_rights(deadline))
     refused = rights if isinstance(rights, YarnError) else None
     if isinstance(facts, YarnError):
         listed = _tried(lambda: manager.nodes(deadline))
         answers = {Server.WEB: facts, Server.CLIENT: listed, Server.ADMIN: refused}
         errors = {kind: error for kind, error in answers.items() if isinstance(error, YarnError)}
-        return (*manager_findings.ports(errors, place), *several)
-    page = outside.manager_page(place, access, deadline)
+        return (*manager_findings.ports(errors, addresses), *several)
+    page = outside.manager_page(addresses, access, deadline)
     reading = _tried(lambda: manager.read(deadline))
     identity = facts.identity
     findings = [
-        manager_findings.state(identity, place),
+        manager_findings.state(identity, addresses),
         *several,
         manager_findings.release(identity),
         manager_findings.clock(page),
     ]
-    findings += manager_findings.rights(refused, page, identity, access.user, place)
+    findings += manager_findings.rights(refused, page, identity, access.user, addresses)
     if isinstance(reading, YarnError):
         if identity.active:  # a standby has no client port
             findings += manager_findings.mixed_up(reading, refused)
-            findings.append(reach.failed("client port", place.client, reading))
+            findings.append(connection_errors.failed("client port", addresses.client, reading))
         findings += scheduler(facts, page, 0)
         return tuple(findings)
     findings += scheduler(facts, page, len(reading.nodes))
@@ -88,7 +87,7 @@ def diagnose(
     largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids}, asked)
     findings += [] if largest is None else [largest]
     for node in nodes:
-        findings += _node(node, mine[node.name], facts, reading, spec, access, place, deadline, outside)
+        findings += _node(node, mine[node.name], facts, reading, spec, access, addresses, deadline, outside)
     return tuple(findings)
 
 
@@ -99,13 +98,13 @@ def _node(
     reading: Reading,
     spec: YarnSpec,
     access: Access,
-    place: Place,
+    addresses: RmAddresses,
     deadline: Deadline,
     outside: Outside,
 ) -> Iterator[Finding]:
     """What there is to say of one host and its NodeManagers."""
     found = live(ids, reading.nodes)
-    yield registered(node, ids, found, spec, place, reading.nodes, outside.processes(()) if not ids else ())
+    yield registered(node, ids, found, spec, addresses, reading.nodes, outside.processes(()) if not ids else ())
     if not found:
         return
     floor, host = floor_of(facts), outside.host_size()

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis import reach
-from fallow_yarn.diagnosis.outside import Page
+from fallow_yarn.diagnosis import connection_errors
+from fallow_yarn.diagnosis.probes import Page
 from fallow_yarn.errors import AccessDeniedError, NoSuchCallError, StandbyError, YarnError
-from fallow_yarn.rm.active import Standing
 from fallow_yarn.rm.facts import Identity
-from fallow_yarn.rm.place import Place, Server
+from fallow_yarn.rm.manager import Standing
 from fallow_yarn.rm.status import Status
+from fallow_yarn.settings.rm_addresses import RmAddresses, Server
 
 TRIED: Final = ((3, 2), (3, 5))
 """The oldest and the newest release that this plugin is tested with."""
@@ -19,9 +19,9 @@ MOST_APART_SECONDS: Final = 5.0
 ADMIN_ACL: Final = "yarn.admin.acl"
 
 
-def state(identity: Identity, place: Place) -> Finding:
+def state(identity: Identity, addresses: RmAddresses) -> Finding:
     """Which one answers, and whether it is the active one."""
-    detail = f"{identity.version} at {place.web.authority} is {identity.ha_state or 'not told'}"
+    detail = f"{identity.version} at {addresses.web.authority} is {identity.ha_state or 'not told'}"
     if identity.active:
         return Finding(subject="ResourceManager", ok=True, detail=detail)
     if identity.ha_state == "STANDBY":
@@ -36,7 +36,7 @@ def standings(found: Iterable[Standing]) -> Iterator[Finding]:
     found = tuple(found)
     active = [standing for standing in found if standing.status is Status.ACTIVE]
     for standing in found:
-        subject, detail = f"ResourceManager {standing.place.name}", str(standing)
+        subject, detail = f"ResourceManager {standing.addresses.name}", str(standing)
         if standing.error is not None:
             advice = "it cannot take over: start it, or correct its addresses"
             yield Finding(subject=subject, ok=False, detail=detail, advice=advice)
@@ -48,10 +48,10 @@ def standings(found: Iterable[Standing]) -> Iterator[Finding]:
             yield Finding(subject=subject, ok=True if is_fine else None, detail=detail)
 
 
-def addresses(place: Place) -> Finding:
+def addresses(addresses: RmAddresses) -> Finding:
     """Where its servers are, and what says so."""
-    servers = "; ".join(f"{kind} {place.of(kind)}" for kind in Server)
-    return Finding(subject=f"addresses{' of ' if place.name else ''}{place.name}", ok=True, detail=servers)
+    servers = "; ".join(f"{kind} {addresses.of(kind)}" for kind in Server)
+    return Finding(subject=f"addresses{' of ' if addresses.name else ''}{addresses.name}", ok=True, detail=servers)
 
 
 def release(identity: Identity) -> Finding:
@@ -91,7 +91,9 @@ def clock(page: Page) -> Finding:
     )
 
 
-def rights(error: YarnError | None, page: Page, identity: Identity, user: str, place: Place) -> Iterator[Finding]:
+def rights(
+    error: YarnError | None, page: Page, identity: Identity, user: str, addresses: RmAddresses
+) -> Iterator[Finding]:
     """Whether the user may change sizes, and who else may. `error`: of the harmless call that proves it."""
     subject = "admin rights"
     acl = page.settings.text(ADMIN_ACL)
@@ -105,7 +107,7 @@ def rights(error: YarnError | None, page: Page, identity: Identity, user: str, p
     elif isinstance(error, StandbyError):
         yield Finding(subject=subject, ok=None, detail="to be seen once it is active")
     elif error is not None:
-        yield reach.failed(subject, place.admin, error)
+        yield connection_errors.failed(subject, addresses.admin, error)
     else:
         others = ", as may everyone who reaches the port" if acl == "*" else ""
         yield Finding(subject=subject, ok=True, detail=f"user {user!r} may change node sizes{others}")
@@ -118,9 +120,9 @@ def rights(error: YarnError | None, page: Page, identity: Identity, user: str, p
         )
 
 
-def ports(errors: Mapping[Server, YarnError], place: Place) -> Iterator[Finding]:
+def ports(errors: Mapping[Server, YarnError], addresses: RmAddresses) -> Iterator[Finding]:
     """The ports that could not be used."""
-    if reach.are_all_away(errors):
+    if connection_errors.are_all_away(errors):
         advice = "start it, or correct spec.resourceManager.host; its address may also be bound to another interface"
         yield Finding(
             subject="ResourceManager", ok=False, detail=f"it does not run: {errors[Server.WEB]}", advice=advice
@@ -128,7 +130,7 @@ def ports(errors: Mapping[Server, YarnError], place: Place) -> Iterator[Finding]
         return
     yield from mixed_up(errors.get(Server.CLIENT), errors.get(Server.ADMIN))
     for port, error in errors.items():
-        yield reach.failed(f"{port} port", place.of(port), error)
+        yield connection_errors.failed(f"{port} port", addresses.of(port), error)
 
 
 def mixed_up(client: YarnError | None, admin: YarnError | None) -> Iterator[Finding]:

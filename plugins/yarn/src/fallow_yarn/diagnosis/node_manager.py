@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.outside import Outside, Page
-from fallow_yarn.diagnosis.settings import Settings
+from fallow_yarn.diagnosis.daemon_conf import Settings
+from fallow_yarn.diagnosis.probes import Outside, Page
+from fallow_yarn.http.loose_json import text
 from fallow_yarn.rm.facts import Identity
-from fallow_yarn.shapes import text
 
 DISK_LIMIT: Final = "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage"
 DISK_CHECKS: Final = "yarn.nodemanager.disk-health-checker.enable"

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.outside import Page
-from fallow_yarn.diagnosis.words import MANY_NODES
-from fallow_yarn.report import floor_of
-from fallow_yarn.rm.client import Facts
+from fallow_yarn.diagnosis.common import MANY_NODES
+from fallow_yarn.diagnosis.probes import Page
+from fallow_yarn.model.size import Size, size_words
 from fallow_yarn.rm.facts import CAPACITY_SCHEDULER, Calculator, Setup
-from fallow_yarn.rm.size import Size, size_words
+from fallow_yarn.rm.readings import Facts, floor_of
 
 ASYNCHRONOUS: Final = "yarn.scheduler.capacity.schedule-asynchronously.enable"
 CALCULATOR: Final = "yarn.scheduler.capacity.resource-calculator"

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.outside import HostSize
-from fallow_yarn.diagnosis.settings import Settings
-from fallow_yarn.diagnosis.words import MANY_NODES
-from fallow_yarn.rm.client import NodeReading
+from fallow_yarn.diagnosis.common import MANY_NODES
+from fallow_yarn.diagnosis.daemon_conf import Settings
+from fallow_yarn.diagnosis.probes import HostSize
+from fallow_yarn.model.size import MIB_BYTES, Size, largest_of, size_words
 from fallow_yarn.rm.nodes import IN_SCHEDULER
-from fallow_yarn.rm.size import MIB_BYTES, Size, size_words
+from fallow_yarn.rm.readings import NodeReading
 
 MEMORY: Final = "yarn.nodemanager.resource.memory-mb"
 VCORES: Final = "yarn.nodemanager.resource.cpu-vcores"
@@ -94,7 +94,7 @@ def largest(
     if not sizes:
         return None
     subject = "largest node"
-    top = Size(max(size.memory_mb for size in sizes.values()), max(size.vcores for size in sizes.values()))
+    top = largest_of(sizes.values())
     tied = [n for n, size in sizes.items() if size.memory_mb == top.memory_mb or size.vcores == top.vcores]
     advice = "keep one NodeManager that is not lent larger than all others, in memory and in vcores"
     if len(sizes) >= MANY_NODES and 2 * len(tied) > len(sizes):
@@ -106,7 +106,7 @@ def largest(
         return Finding(subject=subject, ok=True, detail=detail)
     wait = "what they wait for cannot be told" if asked is None else "none waits now"
     if asked:
-        most = Size(max(size.memory_mb for size in asked), max(size.vcores for size in asked))
+        most = largest_of(asked)
         wait = f"they wait for up to {size_words(most)} now"
     detail = (
         f"{size_words(top)}, on a node lent from here: as it shrinks, so does the largest container that can be asked"

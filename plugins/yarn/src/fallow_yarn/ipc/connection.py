@@ -8,10 +8,10 @@ from typing import Protocol
 
 from fallow_yarn.errors import ConnectionLostError, ProtocolError, YarnError
 from fallow_yarn.ipc import wire
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.remote import remote_error
-from fallow_yarn.ipc.transport import Channel
+from fallow_yarn.net.channel import Channel
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 
 
 class Stream(Protocol):

@@ -11,9 +11,9 @@ from fallow_yarn.errors import (
     UnknownNodeError,
     first_line,
 )
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import ResponseHeader
 from fallow_yarn.ipc.wire import Answer
+from fallow_yarn.net.endpoint import Endpoint
 
 _UNKNOWN_NODE: Final = "unrecognized node"
 

@@ -11,21 +11,21 @@ from typing import Final
 import click
 
 from fallow_hookspecs import CommandHost
-from fallow_yarn.access import access
-from fallow_yarn.agent_settings import AgentSettings
-from fallow_yarn.config import YarnSpec, spec_of
 from fallow_yarn.errors import YarnError
-from fallow_yarn.hadoop_conf import HadoopConfError
-from fallow_yarn.lifecycle.chosen import hosts_of
 from fallow_yarn.lifecycle.decommissioning import CALL_SECONDS, Decommissioning, Progress, soon
 from fallow_yarn.lifecycle.duration import seconds
+from fallow_yarn.lifecycle.host_lookup import hosts_of
 from fallow_yarn.lifecycle.list_file import ListFileError
-from fallow_yarn.lifecycle.lists import Lists, lists_of
+from fallow_yarn.lifecycle.lists import HostLists, lists_of
 from fallow_yarn.lifecycle.recommissioning import recommission as recommission_hosts
-from fallow_yarn.places import places
-from fallow_yarn.plugin import Shared, resource_manager
-from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.connect import Shared, resource_manager
+from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE, State
+from fallow_yarn.security.access import access
+from fallow_yarn.settings.agent_settings import AgentSettings
+from fallow_yarn.settings.config import YarnSpec, spec_of
+from fallow_yarn.settings.hadoop_conf import HadoopConfError
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 30.0  # at least one line of progress in this time
@@ -80,11 +80,11 @@ def commands(host: CommandHost) -> click.Group:
 
 
 @contextmanager
-def _managed(settings: YarnSpec | AgentSettings) -> Iterator[tuple[Manager, Lists]]:
-    """The cluster's ResourceManager and lists; what goes wrong with them is the user's to read."""
+def _managed(settings: YarnSpec | AgentSettings) -> Iterator[tuple[Manager, HostLists]]:
+    """The cluster's ResourceManager and lists; shows the user an error of either."""
     try:
         spec = spec_of(settings)
-        manager = resource_manager(places(spec), Shared(access(spec)))
+        manager = resource_manager(rm_addresses(spec), Shared(access(spec)))
         try:
             yield manager, lists_of(spec, manager, soon())
         finally:
@@ -107,12 +107,12 @@ def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
         try:
             done = _follow(decommissioning)
         except KeyboardInterrupt:
-            _settle_whatever(decommissioning)
+            _finish_without_rm(decommissioning)
             click.echo(f"{names}: goes on without this command, until the grace is over at the latest.")
             click.echo("A failover of the ResourceManager until then ends at once what runs there; to watch over that:")
             click.echo(f"  fallow yarn decommission {names}\nto take it back:\n  fallow yarn recommission {names}")
             return INTERRUPTED
-    decommissioning.settle()
+    decommissioning.finish()
     if done:
         click.echo(f"{names}: decommissioned. To take it in again: fallow yarn recommission {names}")
         return 0
@@ -122,19 +122,19 @@ def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
     return 1
 
 
-def _settle_whatever(decommissioning: Decommissioning) -> None:
-    """Leave it to go on; that the ResourceManager is away is no reason not to write the files."""
+def _finish_without_rm(decommissioning: Decommissioning) -> None:
+    """Write the files even if the ResourceManager does not answer."""
     try:
-        decommissioning.settle()
+        decommissioning.finish()
     except YarnError as error:
         click.echo(f"the exclude files are written, and the ResourceManager was not told: {error}", err=True)
 
 
 def _follow(decommissioning: Decommissioning) -> bool:
-    """Show progress; whether it is done, and not just late."""
+    """Show progress; whether it is done, rather than late."""
     shown, shown_at = "", 0.0
     while True:
-        progress = decommissioning.look()
+        progress = decommissioning.poll()
         line = _line(progress)
         now = time.monotonic()
         if line != shown or now - shown_at >= LINE_SECONDS:
@@ -147,8 +147,8 @@ def _follow(decommissioning: Decommissioning) -> bool:
 
 
 def _line(progress: Progress) -> str:
-    if progress.away:
-        return f"no answer: {progress.away}"
+    if progress.unreachable:
+        return f"no answer: {progress.unreachable}"
     if not progress.nodes:
         return "not registered with the active ResourceManager"
     again = "in use again, as after a failover; told once more: " if progress.told_again else ""

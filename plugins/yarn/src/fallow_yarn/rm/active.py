@@ -8,18 +8,20 @@ became active later counts: it did so because the other had been given up.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import DeadlineError, ProtocolError, StandbyError, UnreachableError, YarnError
 from fallow_yarn.ipc.connection import Finish
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.applications import RunningApplication
-from fallow_yarn.rm.client import Facts, Reading, ResourceManager
+from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.manager import Manager, Standing
 from fallow_yarn.rm.nodes import Node
-from fallow_yarn.rm.place import Place
+from fallow_yarn.rm.readings import Facts, Reading
 from fallow_yarn.rm.status import Status
+from fallow_yarn.settings.rm_addresses import RmAddresses
 
 _T = TypeVar("_T")
 
@@ -33,67 +35,11 @@ LOOK_SECONDS: Final = 15.0  # from one look whether another one says it is activ
 GLANCE_SECONDS: Final = 1.0  # for each of them then, while all is well
 
 
-class Manager(Protocol):
-    """What this plugin asks of a ResourceManager, be it the only one or one of several; see `ResourceManager`."""
-
-    @property
-    def place(self) -> Place:
-        """Where it is; of several, the one that is taken for the active one."""
-
-    def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
-        """All nodes as it lists them."""
-
-    def read(self, deadline: Deadline) -> Reading:
-        """All nodes with the sizes in force."""
-
-    def facts(self, deadline: Deadline) -> Facts:
-        """Who answers."""
-
-    def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
-        """Send new sizes."""
-
-    def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
-        """Send new sizes without waiting for what becomes of them; `update` is for those that this fails for."""
-
-    def check_rights(self, deadline: Deadline) -> None:
-        """Show that the user may change sizes."""
-
-    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
-        """Have it read its lists of nodes again."""
-
-    def setting(self, key: str, deadline: Deadline) -> str | None:
-        """One of its own settings."""
-
-    def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
-        """The running applications."""
-
-    def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
-        """Have a container signalled."""
-
-    def states(self, deadline: Deadline) -> "tuple[Standing, ...]":
-        """What each of several says of itself; nothing if it is the only one."""
-
-    def close(self) -> None:
-        """Close the connections."""
-
-
 @dataclass(slots=True)
 class Lead:
     """Which one is taken for the active one; shared by the lanes of a cluster. Its one field is set at once."""
 
     index: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What a ResourceManager says of itself, or why it does not (`error`)."""
-
-    place: Place
-    status: Status = Status.UNKNOWN
-    error: YarnError | None = None
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.status.lower() if self.error is None else self.error}"
 
 
 class ActiveManager:
@@ -106,9 +52,9 @@ class ActiveManager:
         self._look_at = clock() + LOOK_SECONDS
 
     @property
-    def place(self) -> Place:
+    def addresses(self) -> RmAddresses:
         """Where the one is that is taken for the active one."""
-        return self._managers[self._lead.index].place
+        return self._managers[self._lead.index].addresses
 
     def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
         """See `ResourceManager.nodes`."""
@@ -126,7 +72,7 @@ class ActiveManager:
         if self._clock() >= self._look_at:
             self._look_at = self._clock() + LOOK_SECONDS
             self._look(deadline)
-        return self._ask(_active_facts, deadline, FACTS_SECONDS)
+        return self._ask(active_facts, deadline, FACTS_SECONDS)
 
     def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
         """See `ResourceManager.update`."""
@@ -212,19 +158,20 @@ class ActiveManager:
         return max(claiming, key=lambda index: _active_since(self._managers[index], deadline.within(ASK_SECONDS)))
 
 
-def _active_facts(manager: ResourceManager, deadline: Deadline) -> Facts:
+def active_facts(manager: Manager, deadline: Deadline) -> Facts:
+    """See `ResourceManager.facts`; StandbyError if it is not active: the nodes that it lists are incomplete then."""
     facts = manager.facts(deadline)
     if not facts.identity.active:
         state = facts.identity.ha_state or "starting"
-        raise StandbyError(f"{manager.place}: the ResourceManager is not active: {state}")
+        raise StandbyError(f"{manager.addresses}: the ResourceManager is not active: {state}")
     return facts
 
 
 def _standing(manager: ResourceManager, deadline: Deadline) -> Standing:
     try:
-        return Standing(place=manager.place, status=manager.status(deadline))
+        return Standing(addresses=manager.addresses, status=manager.status(deadline))
     except YarnError as error:
-        return Standing(place=manager.place, error=error)
+        return Standing(addresses=manager.addresses, error=error)
 
 
 def _active_since(manager: ResourceManager, deadline: Deadline) -> int:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from fallow_yarn.errors import UnknownNodeError, YarnError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Call, CustomResource
-from fallow_yarn.rm.size import Size
 
 _T = TypeVar("_T")
 

@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import ProtocolError, RemoteError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.loose_json import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 PAGE: Final = "/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
 OF_NO_USE: Final = "timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"

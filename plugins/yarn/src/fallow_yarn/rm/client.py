@@ -4,54 +4,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from fallow_yarn.access import Access
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.connection import Finish
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setting, read_setup
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
-from fallow_yarn.rm.place import Place, Server, server
+from fallow_yarn.rm.readings import Facts, NodeReading, Reading
 from fallow_yarn.rm.refresh import refresh_nodes
-from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
+from fallow_yarn.rm.scheduler import Held, read_all_held, read_held, read_metrics
 from fallow_yarn.rm.signal import signal_container
-from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL, Status, read_status
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.rm_addresses import RmAddresses, Server, server
 
 FEW_NODES: Final = 16  # up to here, and up to one node in 50, reading single entries costs less than reading all
 NOTHING: Final = Held(size=ZERO, used=ZERO)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReading:
-    """A node, and what its scheduler has for it; None is what this reading could not tell.
-
-    `in_force`: the size the scheduler works with. `used`: what it has allocated. Both are None for a node that is not
-    in the scheduler, be it unhealthy or gone; its containers may run all the same.
-    """
-
-    node: Node
-    in_force: Size | None
-    used: Size | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """All nodes by id, and the scheduler's totals."""
-
-    nodes: Mapping[str, NodeReading]
-    metrics: Metrics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Who answers, and how its scheduler is set up (None while it is not active)."""
-
-    identity: Identity
-    setup: Setup | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,24 +40,24 @@ class ResourceManager:
     Every method keeps its deadline and raises YarnErrors.
     """
 
-    def __init__(self, place: Place, access: Access, history: SizeHistory | None = None) -> None:
-        self.place = place
-        self._client = access.connection(place.client, CLIENT_PROTOCOL)
-        self._admin = access.connection(place.admin, ADMIN_PROTOCOL)
-        self._states = access.connection(place.admin, HA_PROTOCOL)
-        self._web = access.web(place.web, secure=place.secure_web)
+    def __init__(self, addresses: RmAddresses, access: Access, history: SizeHistory | None = None) -> None:
+        self.addresses = addresses
+        self._client = access.connection(addresses.client, CLIENT_PROTOCOL)
+        self._admin = access.connection(addresses.admin, ADMIN_PROTOCOL)
+        self._states = access.connection(addresses.admin, HA_PROTOCOL)
+        self._web = access.web(addresses.web, secure=addresses.secure_web)
         self._history = history or SizeHistory()
         self._setup: _KeptSetup | None = None
 
     @classmethod
     def at(cls, *, client: str, admin: str, web: str, user: str, history: SizeHistory | None = None) -> Self:
         """The one at these addresses, each `host:port`, as a user that is believed; ValueError if one is not that."""
-        place = Place(
+        addresses = RmAddresses(
             client=server(Server.CLIENT, client, "spec.resourceManager.client"),
             admin=server(Server.ADMIN, admin, "spec.resourceManager.admin"),
             web=server(Server.WEB, web, "spec.resourceManager.web"),
         )
-        return cls(place, Access.simple(user), history)
+        return cls(addresses, Access.simple(user), history)
 
     def status(self, deadline: Deadline) -> Status:
         """Whether it is active: one call over a connection of its own, so that a new address of its name is seen."""

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Final
 
 from fallow_yarn.errors import AccessDeniedError, ProtocolError, RemoteError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.loose_json import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 CAPACITY_SCHEDULER: Final = "capacityScheduler"
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.in_force import Possible, in_scheduler
 from fallow_yarn.rm.nodes import Node
-from fallow_yarn.rm.size import Size
 
 
 class SizeHistory:

@@ -26,8 +26,8 @@ again: so whoever sends sizes must not send one again while a different one may 
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.nodes import IN_SCHEDULER, Node, State
-from fallow_yarn.rm.size import Size
 
 Possible = Mapping[str, frozenset[Size]]
 """The possible sizes of each node, capability among them; a node that is missing was never seen in the scheduler."""

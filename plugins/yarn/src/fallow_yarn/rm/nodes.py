@@ -8,9 +8,9 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from fallow_yarn.errors import ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 CLIENT_PROTOCOL: Final = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 IN_FIELDS: Final = (b"memory-mb", b"vcores")  # types that have fields of their own, and that Java writes twice
@@ -35,6 +35,7 @@ class State(StrEnum):
 
 IN_SCHEDULER: Final = frozenset({State.RUNNING, State.DECOMMISSIONING})
 ACTIVE: Final = IN_SCHEDULER | {State.NEW, State.UNHEALTHY}  # those whose size can be updated
+GONE: Final = frozenset({State.DECOMMISSIONED, State.LOST, State.REBOOTED, State.SHUTDOWN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

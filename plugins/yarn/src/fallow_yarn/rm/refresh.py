@@ -7,8 +7,8 @@ ends what runs on the nodes that are newly excluded, and on no other.
 
 from typing import Final
 
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Call
 
 METHOD: Final = "refreshNodes"

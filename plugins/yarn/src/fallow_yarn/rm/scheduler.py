@@ -11,10 +11,10 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from fallow_yarn.errors import ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, text
+from fallow_yarn.http.loose_json import Object, integer, is_object, member, text
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

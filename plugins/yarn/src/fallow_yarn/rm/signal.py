@@ -6,9 +6,9 @@ follows. It drops a signal for a container that has no process yet.
 
 from typing import Final
 
-from fallow_yarn.container_id import ContainerId
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Call
 
 METHOD: Final = "signalToContainer"

@@ -4,8 +4,8 @@ from enum import StrEnum
 from typing import Final
 
 from fallow_yarn.errors import AccessDeniedError, NoSuchCallError, ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
+from fallow_yarn.http.web import Web
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.facts import read_identity
 from fallow_yarn.rm.nodes import Call
 

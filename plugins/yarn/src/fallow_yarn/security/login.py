@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fallow_yarn.errors import CredentialsError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.security.aside import Aside
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.security.bounded_call import Aside
 
 RENEW_SECONDS: Final = 60.0
 HOST_PLACEHOLDER: Final = "_HOST"

@@ -3,8 +3,8 @@
 import base64
 from dataclasses import dataclass
 
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import SPNEGO, Login, service_at
 
 

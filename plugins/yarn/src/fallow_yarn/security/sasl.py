@@ -18,10 +18,10 @@ from fallow_yarn.errors import (
 )
 from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Authenticate, Stream
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import SaslAuth, SaslMessage
-from fallow_yarn.ipc.transport import Channel
+from fallow_yarn.net.channel import Channel
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import KERBEROS, Login, explained, library, service_at
 
 MAX_BUFFER_BYTES: Final = 1 << 16  # as Hadoop's own peers

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 
 SUCCEEDED: Final = 0
 LOST: Final = -100

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL
 from fallow_yarn.rm.signal import EPOCH_SHIFT
-from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
 from fallow_yarn.testing.ipc import Protocols, refused
 from fallow_yarn.testing.node_lists import NodeLists

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.nm.daemons import MAIN_CLASS
-from fallow_yarn.rm.size import Size
 from fallow_yarn.testing import guard
 from fallow_yarn.testing.application import Application, Order
 from fallow_yarn.testing.listener import free_ports

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import SUCCEEDED, Application
 from fallow_yarn.testing.cluster import EmbeddedYarn
 from fallow_yarn.testing.settings import Settings

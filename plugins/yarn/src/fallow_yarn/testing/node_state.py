@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import Container
 
 

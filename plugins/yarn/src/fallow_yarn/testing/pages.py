@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import PREEMPTED, Application, ApplicationState
 from fallow_yarn.testing.node_state import NodeState
 from fallow_yarn.testing.scheduler import Scheduler

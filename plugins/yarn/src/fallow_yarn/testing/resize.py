@@ -5,8 +5,8 @@ import re
 from http import HTTPStatus
 from typing import Final
 
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import integer, member
+from fallow_yarn.http.loose_json import integer, member
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.scheduler import Scheduler, UnknownNode, Update
 from fallow_yarn.testing.web import Request, Response, failure, page
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import LOST, PREEMPTED, Application, Container
 from fallow_yarn.testing.leaving import heard, refreshed
 from fallow_yarn.testing.node_lists import NodeLists

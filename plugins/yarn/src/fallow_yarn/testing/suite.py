@@ -8,7 +8,7 @@ import pytest
 
 from fallow_hookspecs import Role
 from fallow_hookspecs.testing import AgentSuite, ControllerSuite
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import MASTER_SIZE
 from fallow_yarn.testing.cluster import EmbeddedYarn
 from fallow_yarn.testing.framework import Running, YarnFramework, wired

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.application import Container
 from fallow_yarn.testing.listener import Serve
 from fallow_yarn.testing.node_state import Orders, Registration, Status

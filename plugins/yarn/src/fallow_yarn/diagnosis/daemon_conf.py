@@ -1,0 +1,73 @@
+"""The settings that a Hadoop daemon works with, as its page /conf lists them. Pure."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from fallow_yarn.errors import ProtocolError
+from fallow_yarn.http.loose_json import member, objects, text
+
+MAX_EXPANSIONS: Final = 20
+_VARIABLE: Final = re.compile(r"\$\{([^${}\s]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Values by key, as written. None is a setting that is not there, or is no value of the kind asked for."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self, key: str) -> str | None:
+        """A value with its `${variables}` replaced by those other settings; None if one of them is not there."""
+        value = self.values.get(key)
+        for _ in range(MAX_EXPANSIONS):
+            variable = None if value is None else _VARIABLE.search(value)
+            if value is None or variable is None:
+                return None if value is None else value.strip()
+            meant = self.values.get(variable[1])
+            value = None if meant is None else value[: variable.start()] + meant + value[variable.end() :]
+        return None
+
+    def number(self, key: str) -> float | None:
+        """A number."""
+        try:
+            return float(self.text(key) or "")
+        except ValueError:
+            return None
+
+    def flag(self, key: str) -> bool | None:
+        """True or false."""
+        return {"true": True, "false": False}.get((self.text(key) or "").lower())
+
+    def class_name(self, key: str) -> str | None:
+        """The name of a Java class without its package."""
+        value = self.text(key)
+        return None if value is None else value.rpartition(".")[2]
+
+
+def parse(page: bytes) -> Settings:
+    """The page as JSON or XML; ProtocolError if it is neither, or holds no setting."""
+    values = _json(page) if page.lstrip()[:1] in (b"{", b"[") else _xml(page)
+    if not values:
+        raise ProtocolError("the page /conf holds no settings")
+    return Settings(values)
+
+
+def _json(page: bytes) -> dict[str, str]:
+    try:
+        entries = objects(member(json.loads(page), "properties"))
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"the page /conf is no complete JSON: {error}") from None
+    return {text(entry.get("key")): text(entry.get("value")) for entry in entries if text(entry.get("key"))}
+
+
+def _xml(page: bytes) -> dict[str, str]:
+    try:
+        root = ET.fromstring(page)  # noqa: S314  expat bounds what entities may grow to
+    except (ET.ParseError, ValueError) as error:
+        raise ProtocolError(f"the page /conf is neither JSON nor XML: {error}") from None
+    entries = ((entry.findtext("name"), entry.findtext("value")) for entry in root.iter("property"))
+    return {name: value or "" for name, value in entries if name}

@@ -1,0 +1,72 @@
+"""The newest size that each node was sent, and sending it again to a ResourceManager that has taken over.
+
+None of them stores the sizes that it was sent. One that starts or becomes active takes a node's size from its
+NodeManager, which may not have heard of the last one: a size that was answered a moment before the end is lost, and
+does not come into force by itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from threading import Lock
+
+from fallow_yarn.errors import YarnError
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate, UpdateAnswer
+from fallow_yarn.rm.batches import update_in_portions
+from fallow_yarn.rm.manager import Manager
+from fallow_yarn.rm.nodes import ACTIVE
+from fallow_yarn.rm.readings import NodeReading
+
+Start = tuple[str, int | None]
+"""Which start of which of the ResourceManagers: its id, and when it became active (milliseconds)."""
+
+
+class Resend:
+    """The newest sizes of a cluster's nodes. Its lanes share one, so that no older size is sent after a newer one."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._updates: dict[str, NodeUpdate] = {}
+        self._start: Start | None = None
+        self._open: set[str] = set()  # not seen yet at the ResourceManager that has taken over
+
+    def send(
+        self, manager: Manager, portions: Iterable[Sequence[NodeUpdate]], deadline: Deadline
+    ) -> Iterator[UpdateAnswer]:
+        """Send new sizes (see `update_in_portions`). One that was not answered is a node's newest too: it may have
+        arrived.
+        """
+        with self._lock:
+            for answer in update_in_portions(manager, self._noted(portions), deadline):
+                if not answer.accepted:
+                    del self._updates[answer.node_id]
+                yield answer
+
+    def met(self, start: Start, nodes: Mapping[str, NodeReading], manager: Manager, deadline: Deadline) -> None:
+        """Take note of a reading: if another one has taken over, the sizes that it does not have are sent in one call.
+
+        Nodes come to it one after the other; each is looked at when it has. A notice ends with the ResourceManager that
+        it was given to, and is not given again. What fails is tried again after the next reading.
+        """
+        with self._lock:
+            if start != self._start:
+                self._open = set(self._updates) if self._start is not None else set()
+                self._start = start
+            shown = {node_id for node_id in self._open if node_id in nodes and nodes[node_id].node.state in ACTIVE}
+            due = [
+                replace(
+                    self._updates[node_id], custom=nodes[node_id].node.custom, over_commit_timeout_ms=FAR_TIMEOUT_MS
+                )
+                for node_id in sorted(shown & self._updates.keys())
+                if nodes[node_id].node.capability != self._updates[node_id].size
+            ]
+            with suppress(YarnError):
+                if due:
+                    manager.update(due, deadline)
+                self._open -= shown
+
+    def _noted(self, portions: Iterable[Sequence[NodeUpdate]]) -> Iterator[Sequence[NodeUpdate]]:
+        for updates in portions:
+            self._updates |= {update.node_id: update for update in updates}
+            yield updates

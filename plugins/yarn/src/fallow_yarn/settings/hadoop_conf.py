@@ -1,0 +1,136 @@
+"""The properties of a folder with Hadoop's XML files."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+FILES: Final = ("core-site.xml", "yarn-site.xml")
+"""In the order in which Hadoop's daemons read them: a later file replaces what an earlier one says."""
+
+MOST_EXPANSIONS: Final = 20  # as Hadoop's own reader
+MOST_INCLUDES: Final = 10
+_INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
+_FALLBACK: Final = "{http://www.w3.org/2001/XInclude}fallback"
+_VARIABLE: Final = re.compile(r"\$\{([^${}\s]+)\}")
+_ENVIRONMENT: Final = re.compile(r"env\.(?P<name>[^:-]+)(?:(?P<kind>:?-)(?P<default>.*))?")
+
+
+class HadoopConfError(Exception):
+    """A folder of Hadoop configuration cannot be read, or does not say what is needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """A value as written, and the file that it stands in."""
+
+    value: str
+    file: Path
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Properties:
+    """The properties of a folder by key. `environment` is what a variable `${env.NAME}` is looked up in."""
+
+    folder: Path
+    found: Mapping[str, Property]
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def text(self, key: str, default: str = "") -> str:
+        """A value with its `${variables}` replaced, or else the default with its own ones.
+
+        :raises HadoopConfError: a variable stands for nothing, or for itself.
+        """
+        known = self.found.get(key)
+        value = (default if known is None else known.value).strip()
+        for _ in range(MOST_EXPANSIONS):
+            variable = _VARIABLE.search(value)
+            if variable is None:
+                return value
+            meant = self._meant(variable[1])
+            if meant is None:
+                raise HadoopConfError(f"{self.source(key)}: ${{{variable[1]}}} in {value!r} is set nowhere")
+            value = value[: variable.start()] + meant.strip() + value[variable.end() :]
+        raise HadoopConfError(f"{self.source(key)}: {value!r} has more than {MOST_EXPANSIONS} nested variables")
+
+    def flag(self, key: str) -> bool:
+        """Whether a value is `true`; false where it is not there."""
+        return self.text(key).lower() == "true"
+
+    def source(self, key: str) -> str:
+        """Where a value comes from, in words."""
+        known = self.found.get(key)
+        return f"{key}, Hadoop's default" if known is None else f"{key} in {known.file}"
+
+    def _meant(self, name: str) -> str | None:
+        environment = _ENVIRONMENT.fullmatch(name)
+        if environment is not None:
+            value = self.environment.get(environment["name"])
+            wants_default = value is None or (value == "" and environment["kind"] == ":-")
+            return environment["default"] if wants_default else value
+        known = self.found.get(name)
+        return None if known is None else known.value
+
+
+def read_folder(folder: str) -> Properties:
+    """The properties of core-site.xml and yarn-site.xml. Of the two, core-site.xml may be missing.
+
+    :raises HadoopConfError: a file cannot be read or is no Hadoop configuration.
+    """
+    path = Path(folder)
+    found: dict[str, Property] = {}
+    if not (path / FILES[-1]).is_file():
+        raise HadoopConfError(f"spec.hadoopConfDir: there is no {FILES[-1]} in {folder}; expected the cluster's files")
+    for name in FILES:
+        if (path / name).exists():
+            for key, given in _read(path / name, MOST_INCLUDES):
+                if key not in found or not found[key].final:
+                    found[key] = given
+    return Properties(folder=path, found=found)
+
+
+def _read(file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+    from xml.etree import ElementTree as ET  # of clusters without such a folder nothing is parsed
+
+    try:
+        root = ET.parse(file).getroot()  # noqa: S314 - a file of the operator's own
+    except ET.ParseError as error:
+        raise HadoopConfError(f"{file}: it is no XML: {error}") from None
+    except OSError as error:
+        raise HadoopConfError(f"{file}: it cannot be read: {error.strerror}") from None
+    if root.tag != "configuration":
+        raise HadoopConfError(f"{file}: it begins with <{root.tag}>, expected <configuration>")
+    yield from _properties(root, file, includes_left)
+
+
+def _properties(element: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+    for child in element:
+        if child.tag == _INCLUDE:
+            yield from _included(child, file, includes_left)
+        elif child.tag == "configuration":
+            yield from _properties(child, file, includes_left)
+        elif child.tag == "property":
+            texts = {part.tag: (part.text or "") for part in child} | dict(child.attrib)
+            name = texts.get("name", "").strip()
+            if name and "value" in texts:
+                final = texts.get("final", "").strip() == "true"
+                yield name, Property(value=texts["value"], file=file, final=final)
+
+
+def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+    target = file.parent / include.get("href", "").removeprefix("file://")
+    fallback = include.find(_FALLBACK)
+    if includes_left <= 0:
+        raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} files include each other, the last one {target}")
+    if target.is_file():
+        yield from _read(target, includes_left - 1)
+    elif fallback is not None:
+        yield from _properties(fallback, file, includes_left)
+    else:
+        raise HadoopConfError(f"{file}: the file {target} that it includes is not there")
