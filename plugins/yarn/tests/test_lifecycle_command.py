@@ -7,11 +7,11 @@ from click.testing import CliRunner, Result
 
 from fallow_hookspecs import ClusterConfig, Role
 from fallow_yarn.commands import COMMANDS
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.lifecycle import command, decommissioning
 from fallow_yarn.settings.agent_model import AgentModel
 from fallow_yarn.settings.config import YarnSpec
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
 
 TEXT = "# ours\n"
 

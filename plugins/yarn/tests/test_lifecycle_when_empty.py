@@ -19,6 +19,8 @@ from fallow_hookspecs import (
     Resources,
     Role,
 )
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.lifecycle.list_file import ListFile
 from fallow_yarn.lifecycle.lists import HostLists
 from fallow_yarn.lifecycle.recommissioning import recommission
@@ -29,8 +31,6 @@ from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.nodes import State
 from fallow_yarn.rm.readings import NodeReading
 from fallow_yarn.settings.config import YarnSpec
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 FLOOR = Size(128, 1)

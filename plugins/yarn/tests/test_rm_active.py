@@ -11,6 +11,8 @@ import pytest
 from plugins.yarn.tests.yarn_fakes import Clock
 
 from fallow_hookspecs import CapacityReport, ClusterConfig, Node, Offer, PluginError, Resources, Role, TryLater
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.errors import StandbyError, UnreachableError
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
@@ -23,8 +25,6 @@ from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.security.access import Access
 from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.settings.rm_addresses import rm_addresses
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 MIB = 1 << 20

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import Final
 
+from fallow_yarn.embedded.ipc_server import Protocols, refused
+from fallow_yarn.embedded.node_lists import NodeLists
+from fallow_yarn.embedded.node_state import NodeState
+from fallow_yarn.embedded.scheduler import Scheduler, UnknownNode, Update
 from fallow_yarn.ipc.protos import yarn_pb2
 from fallow_yarn.model.size import Size
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL
 from fallow_yarn.rm.signal import EPOCH_SHIFT
 from fallow_yarn.rm.status import HA_PROTOCOL
-from fallow_yarn.testing.ipc import Protocols, refused
-from fallow_yarn.testing.node_lists import NodeLists
-from fallow_yarn.testing.node_state import NodeState
-from fallow_yarn.testing.scheduler import Scheduler, UnknownNode, Update
 
 YARN_EXCEPTION: Final = "org.apache.hadoop.yarn.exceptions.YarnException"
 ACCESS_CONTROL: Final = "org.apache.hadoop.security.AccessControlException"

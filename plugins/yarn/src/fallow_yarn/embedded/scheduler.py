@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from fallow_yarn.embedded.application import LOST, PREEMPTED, Application, Container
+from fallow_yarn.embedded.decommissioning import heard, refreshed
+from fallow_yarn.embedded.node_lists import NodeLists
+from fallow_yarn.embedded.node_state import NodeState, Orders, Registration, Status
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.application import LOST, PREEMPTED, Application, Container
-from fallow_yarn.testing.leaving import heard, refreshed
-from fallow_yarn.testing.node_lists import NodeLists
-from fallow_yarn.testing.node_state import NodeState, Orders, Registration, Status
-from fallow_yarn.testing.settings import Settings
 
 ABSENT_SECONDS: Final = 0.001
 """How long a node is out of the scheduler's table when its size is changed."""

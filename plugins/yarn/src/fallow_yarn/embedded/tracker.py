@@ -9,11 +9,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from fallow_yarn.embedded.application import Container
+from fallow_yarn.embedded.listener import Serve
+from fallow_yarn.embedded.node_state import Orders, Registration, Status
+from fallow_yarn.embedded.scheduler import Scheduler
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.application import Container
-from fallow_yarn.testing.listener import Serve
-from fallow_yarn.testing.node_state import Orders, Registration, Status
-from fallow_yarn.testing.scheduler import Scheduler
 
 Json = dict[str, Any]
 Use = Callable[[], AbstractContextManager[Scheduler | None]]

@@ -5,10 +5,10 @@ import re
 from http import HTTPStatus
 from typing import Final
 
+from fallow_yarn.embedded.http_server import Request, Response, failure, page
+from fallow_yarn.embedded.scheduler import Scheduler, UnknownNode, Update
 from fallow_yarn.http.loose_json import integer, member
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.scheduler import Scheduler, UnknownNode, Update
-from fallow_yarn.testing.web import Request, Response, failure, page
 
 PATH: Final = re.compile(r"/ws/v1/cluster/nodes/([^/]+)/resource")
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from fallow_yarn.embedded.application import Application, ApplicationState, Container, Order
+from fallow_yarn.embedded.node_state import NodeState, Orders, Registration, Status
+from fallow_yarn.embedded.scheduler import ABSENT_SECONDS, Scheduler, UnknownNode, Update
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.application import Application, ApplicationState, Container, Order
-from fallow_yarn.testing.node_state import NodeState, Orders, Registration, Status
-from fallow_yarn.testing.scheduler import ABSENT_SECONDS, Scheduler, UnknownNode, Update
-from fallow_yarn.testing.settings import Settings
 
 NODE = "localhost:1"
 TASK = Size(1024, 1)

@@ -7,12 +7,12 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+from fallow_yarn.embedded.application import PREEMPTED, Application, ApplicationState
+from fallow_yarn.embedded.http_server import Request, Response, failure, page
+from fallow_yarn.embedded.node_state import NodeState
+from fallow_yarn.embedded.scheduler import Scheduler
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.application import PREEMPTED, Application, ApplicationState
-from fallow_yarn.testing.node_state import NodeState
-from fallow_yarn.testing.scheduler import Scheduler
-from fallow_yarn.testing.settings import Settings
-from fallow_yarn.testing.web import Request, Response, failure, page
 
 Json = dict[str, Any]
 MAX_LONG: Final = (1 << 63) - 1

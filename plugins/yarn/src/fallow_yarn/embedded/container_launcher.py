@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from fallow_yarn.testing.guard import MARK
+from fallow_yarn.embedded.process_guard import MARK
 
 SPEC, PID, EXIT = "container.json", "pid", "exitcode"
 SIGNALLED: Final = 128

@@ -12,6 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from fallow_yarn.embedded.cluster import EmbeddedYarn, EmbeddedYarnError
+from fallow_yarn.embedded.process_guard import marked
+from fallow_yarn.embedded.resource_manager import ResourceManager as Embedded
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.errors import NoSuchCallError, StandbyError
 from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.model.size import Size
@@ -20,10 +24,6 @@ from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.status import HA_PROTOCOL
-from fallow_yarn.testing.cluster import EmbeddedYarn, EmbeddedYarnError
-from fallow_yarn.testing.guard import marked
-from fallow_yarn.testing.resource_manager import ResourceManager as Embedded
-from fallow_yarn.testing.settings import Settings
 
 SLEEP = "exec sleep 600"
 FAST = Settings(heartbeat_seconds=0.05, starting_seconds=0)
@@ -39,7 +39,7 @@ from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.model.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
-from fallow_yarn.testing.cluster import EmbeddedYarn, EmbeddedYarnError
+from fallow_yarn.embedded.cluster import EmbeddedYarn, EmbeddedYarnError
 yarn = EmbeddedYarn(Path(sys.argv[1]))
 yarn.start()
 app = yarn.submit(containers=1, memory_mb=256, vcores=1, command="trap '' TERM; env -i sleep 601")

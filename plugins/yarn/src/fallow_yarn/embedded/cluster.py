@@ -12,14 +12,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from fallow_yarn.embedded import process_guard
+from fallow_yarn.embedded.application import Application, Order
+from fallow_yarn.embedded.listener import free_ports
+from fallow_yarn.embedded.node import NAME, Config
+from fallow_yarn.embedded.resource_manager import PORTS, ResourceManager, Store
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.model.size import Size
 from fallow_yarn.nm.daemons import MAIN_CLASS
-from fallow_yarn.testing import guard
-from fallow_yarn.testing.application import Application, Order
-from fallow_yarn.testing.listener import free_ports
-from fallow_yarn.testing.node import NAME, Config
-from fallow_yarn.testing.resource_manager import PORTS, ResourceManager, Store
-from fallow_yarn.testing.settings import Settings
 
 READY_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.01
@@ -66,14 +66,14 @@ class NodeProcess:
                     sys.executable,
                     "-P",
                     "-m",
-                    "fallow_yarn.testing.node",
+                    "fallow_yarn.embedded.node",
                     MAIN_CLASS.decode(),
                     json.dumps(asdict(self.config)),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, guard.MARK: self.config.mark},
+                env={**os.environ, process_guard.MARK: self.config.mark},
                 start_new_session=True,
             )
 
@@ -143,7 +143,7 @@ class EmbeddedYarn:
         """Start all; return when the scheduler has every NodeManager. A failure stops all again."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._guard = subprocess.Popen(  # noqa: S603 - itself
-            [sys.executable, "-I", "-S", guard.__file__, str(self.folder)],
+            [sys.executable, "-I", "-S", process_guard.__file__, str(self.folder)],
             stdin=subprocess.PIPE,
             env={"PATH": os.defpath},
             start_new_session=True,
@@ -168,7 +168,7 @@ class EmbeddedYarn:
             self._guard = None
             for node in self.nodes.values():
                 node.end()
-            if code != 0 and not guard.end_all(str(self.folder)):
+            if code != 0 and not process_guard.end_all(str(self.folder)):
                 raise EmbeddedYarnError(f"processes of the embedded YARN in {self.folder} do not end")
 
     def submit(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.errors import StandbyError, UnreachableError
 from fallow_yarn.ipc import wire
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
 
 CLIENT_ID = bytes(16)
 CONTEXT = wire.SIMPLE_PREAMBLE + wire.context_frame(CLIENT_ID, "me", "protocol")

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-from fallow_yarn.testing import pages
-from fallow_yarn.testing.application import Application, Order
-from fallow_yarn.testing.calls import admin_protocol, client_protocol, ha_protocol
-from fallow_yarn.testing.ipc import Protocols, refused, serve_ipc, serve_token_only
-from fallow_yarn.testing.listener import HOST, Listener
-from fallow_yarn.testing.node_lists import NodeLists
-from fallow_yarn.testing.resize import resize
-from fallow_yarn.testing.scheduler import Scheduler
-from fallow_yarn.testing.settings import Settings
-from fallow_yarn.testing.tracker import serve_tracker
-from fallow_yarn.testing.web import Request, Response, failure, page, plain, serve_http, settings_page
+from fallow_yarn.embedded import pages
+from fallow_yarn.embedded.application import Application, Order
+from fallow_yarn.embedded.http_server import Request, Response, failure, page, plain, serve_http, settings_page
+from fallow_yarn.embedded.ipc_server import Protocols, refused, serve_ipc, serve_token_only
+from fallow_yarn.embedded.listener import HOST, Listener
+from fallow_yarn.embedded.node_lists import NodeLists
+from fallow_yarn.embedded.resize import resize
+from fallow_yarn.embedded.rpc_calls import admin_protocol, client_protocol, ha_protocol
+from fallow_yarn.embedded.scheduler import Scheduler
+from fallow_yarn.embedded.settings import Settings
+from fallow_yarn.embedded.tracker import serve_tracker
 
 PORTS: Final = 5
 STANDBY_EXCEPTION: Final = "org.apache.hadoop.ipc.StandbyException"

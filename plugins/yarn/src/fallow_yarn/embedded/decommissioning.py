@@ -2,8 +2,8 @@
 
 import math
 
-from fallow_yarn.testing.node_lists import NodeLists
-from fallow_yarn.testing.node_state import NodeState
+from fallow_yarn.embedded.node_lists import NodeLists
+from fallow_yarn.embedded.node_state import NodeState
 
 
 def refreshed(node: NodeState, lists: NodeLists, grace_seconds: int | None, now: float) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from fallow_yarn.embedded.application import SUCCEEDED, Application
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.application import SUCCEEDED, Application
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
 
 USER: Final = "demo"
 VCORES_OF_TASK: Final = 2

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fallow_yarn.embedded.application import Container
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.application import Container
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

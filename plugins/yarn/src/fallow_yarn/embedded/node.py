@@ -1,4 +1,4 @@
-"""An embedded NodeManager, a program of its own: `python -m fallow_yarn.testing.node MAIN_CLASS JSON`.
+"""An embedded NodeManager, a program of its own: `python -m fallow_yarn.embedded.node MAIN_CLASS JSON`.
 
 The name of the real one's main class among its arguments is what it is known by. The JSON is a `Config`.
 """
@@ -15,9 +15,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from fallow_yarn.testing.launching import KILLED_BY_MANAGER, Launched, Place, Spec
-from fallow_yarn.testing.listener import HOST, Listener
-from fallow_yarn.testing.web import Request, Response, failure, page, serve_http, settings_page
+from fallow_yarn.embedded.container_launcher import KILLED_BY_MANAGER, Launched, Place, Spec
+from fallow_yarn.embedded.http_server import Request, Response, failure, page, serve_http, settings_page
+from fallow_yarn.embedded.listener import HOST, Listener
 
 Json = dict[str, Any]
 RETRY_SECONDS: Final = 0.1  # until the next try to reach a ResourceManager

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from fallow_yarn.embedded.release import Release
 from fallow_yarn.model.size import Size
-from fallow_yarn.testing.release import Release
 
 MINIMUM: Final = Size(128, 1)
 MAXIMUM: Final = Size(8192, 4)

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import BinaryIO, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from fallow_yarn.testing.listener import Serve
+from fallow_yarn.embedded.listener import Serve
 
 MAX_BODY_BYTES: Final = 1 << 20
 MAX_LINE_BYTES: Final = 1 << 16

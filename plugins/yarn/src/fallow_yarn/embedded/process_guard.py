@@ -54,7 +54,7 @@ def end_all(folder: str) -> bool:
 
 
 def main() -> int:
-    """`guard.py FOLDER`: wait until nobody holds the other end of standard input, then end all that bears the mark."""
+    """`process_guard.py FOLDER`: wait for the end of standard input, then kill all processes with the mark."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 1):

@@ -8,9 +8,9 @@ from typing import BinaryIO, Final
 
 from google.protobuf.message import DecodeError
 
+from fallow_yarn.embedded.listener import Serve
 from fallow_yarn.ipc.protos.rpc_pb2 import CallHeader, ConnectionContext, RequestHeader, ResponseHeader
 from fallow_yarn.ipc.wire import CONTEXT_CALL_ID, PREFIX_BYTES, SIMPLE_PREAMBLE, frame
-from fallow_yarn.testing.listener import Serve
 
 MAX_REQUEST_BYTES: Final = 128 << 20  # ipc.maximum.data.length
 NO_CALL_ID: Final = -1
