@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from plugins.yarn.tests.yarn_fakes import spec
 from pydantic import ValidationError
@@ -40,12 +43,48 @@ def test_several_resource_managers_have_their_ids_and_each_its_own_setting() -> 
     [
         {},
         {"resourceManager": {"host": "rm"}, "resourceManagers": PAIR},
-        {"resourceManager": {"host": "rm"}, "hadoopConfDir": "/etc/hadoop/conf"},
     ],
 )
 def test_where_they_are_is_said_in_one_way(given: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="give one of resourceManager"):
         YarnSpec.model_validate(given)
+
+
+def test_hadoops_files_are_instead_of_addresses(tmp_path: Path) -> None:
+    (tmp_path / "yarn-site.xml").write_text("<configuration/>")
+    with pytest.raises(ValidationError, match="give one of resourceManager"):
+        YarnSpec.model_validate({"resourceManager": {"host": "rm"}, "hadoopConfDir": str(tmp_path)})
+
+
+@pytest.mark.parametrize("model", [YarnSpec, AgentModel])
+@pytest.mark.parametrize(
+    ("prepare", "what"),
+    [
+        (lambda _folder: None, "there is no such directory"),
+        (lambda folder: folder.write_text(""), "there is no such directory"),
+        (lambda folder: folder.mkdir(), "there is no yarn-site.xml in it"),
+        (lambda folder: (folder / "yarn-site.xml").mkdir(parents=True), "there is no yarn-site.xml in it"),
+        (lambda folder: folder.mkdir() or (folder / "yarn-site.xml").write_text("<html/>"), "begins with <html>"),
+    ],
+)
+def test_hadoops_files_that_cannot_be_read_are_a_mistake_of_their_key(
+    tmp_path: Path, model: type[YarnSpec] | type[AgentModel], prepare: Callable[[Path], object], what: str
+) -> None:
+    folder = tmp_path / "conf"
+    prepare(folder)
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate({"hadoopConfDir": str(folder)})
+    (error,) = caught.value.errors()
+    assert (error["loc"], what in error["msg"], str(folder) in error["msg"]) == (("hadoopConfDir",), True, True)
+
+
+def test_a_directory_that_this_user_may_not_enter_is_a_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", denied)
+    with pytest.raises(ValidationError, match="it cannot be read: Permission denied"):
+        YarnSpec.model_validate({"hadoopConfDir": str(tmp_path)})
 
 
 @pytest.mark.parametrize("given", [{}, {"resourceManager": {"host": "rm"}}, {"resourceManagers": PAIR}])

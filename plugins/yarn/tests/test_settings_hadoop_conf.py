@@ -114,8 +114,8 @@ def test_a_mistake_is_told_with_its_file_or_key(tmp_path: Path, text: str, what:
 
 
 def test_a_folder_without_the_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(HadoopConfError, match=r"spec\.hadoopConfDir: there is no yarn-site\.xml in"):
-        rm_addresses(YarnSpec.model_validate({"hadoopConfDir": str(tmp_path)}))
+    with pytest.raises(HadoopConfError, match=r"there is no yarn-site\.xml in it"):
+        read_folder(str(tmp_path))
 
 
 def test_messages_name_the_key_and_the_file_that_an_address_comes_from(tmp_path: Path) -> None:

@@ -39,6 +39,16 @@ def _not_empty(value: list[str]) -> list[str]:
     return value
 
 
+def _readable(folder: str) -> str:
+    from fallow_yarn.settings.hadoop_conf import HadoopConfError, read_folder  # most cluster files name no folder
+
+    try:
+        read_folder(folder)
+    except HadoopConfError as error:
+        raise ValueError(str(error)) from None
+    return folder
+
+
 Address = Annotated[str, AfterValidator(_address)]
 AbsolutePath = Annotated[str, Field(pattern=r"^/")]
 
@@ -115,9 +125,10 @@ class AgentSpec(_Model):
 
     `vcore_milli`: how many milli-cores one vcore stands for.
 
-    Where the ResourceManagers are is said in one of three ways: `resource_manager` is the only one,
-    `resource_managers` are several by id, of which one is active, and `hadoop_conf_dir` is the folder with the
-    cluster's core-site.xml and yarn-site.xml. Which NodeManagers are a node's: see `identity`.
+    The ResourceManagers are configured in one of three ways: `resource_manager` is the only one, `resource_managers`
+    are several by id, of which one is active, and `hadoop_conf_dir` is the directory with the cluster's core-site.xml
+    and yarn-site.xml, which have to be readable when the file is checked. Which NodeManagers belong to a node: see
+    `model.node_matching`.
     `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read, where this host has them.
     `when_empty`: whether a node with nothing to lend and nothing to do stays at its floor, at nothing at all, or leaves
     until it has.
@@ -125,7 +136,7 @@ class AgentSpec(_Model):
 
     resource_manager: ResourceManagerSpec | None = None
     resource_managers: Annotated[dict[str, ResourceManagerSpec], AfterValidator(_several)] | None = None
-    hadoop_conf_dir: Annotated[str, Field(pattern=r"^/")] | None = None
+    hadoop_conf_dir: Annotated[AbsolutePath, AfterValidator(_readable)] | None = None
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
     node_managers: Annotated[list[Address], AfterValidator(_not_empty)] | None = None
     node_managers_by_node: Annotated[dict[str, list[Address]], Field(min_length=1)] | None = None

@@ -1,4 +1,7 @@
-"""The properties of a folder with Hadoop's XML files."""
+"""The properties of Hadoop's XML files, core-site.xml and yarn-site.xml, of one folder.
+
+Includes, variables and final properties have the meaning that they have for Hadoop.
+"""
 
 import os
 import re
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
 FILES: Final = ("core-site.xml", "yarn-site.xml")
 """In the order in which Hadoop's daemons read them: a later file replaces what an earlier one says."""
 
+EXPECTED: Final = "expected the directory with the cluster's yarn-site.xml, on this host"
 MOST_EXPANSIONS: Final = 20  # as Hadoop's own reader
 MOST_INCLUDES: Final = 10
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
@@ -22,12 +26,12 @@ _ENVIRONMENT: Final = re.compile(r"env\.(?P<name>[^:-]+)(?:(?P<kind>:?-)(?P<defa
 
 
 class HadoopConfError(Exception):
-    """A folder of Hadoop configuration cannot be read, or does not say what is needed."""
+    """Hadoop's configuration files cannot be read, or lack a value that is needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A value as written, and the file that it stands in."""
+    """A value as written, and its file."""
 
     value: str
     file: Path
@@ -85,8 +89,14 @@ def read_folder(folder: str) -> Properties:
     """
     path = Path(folder)
     found: dict[str, Property] = {}
-    if not (path / FILES[-1]).is_file():
-        raise HadoopConfError(f"spec.hadoopConfDir: there is no {FILES[-1]} in {folder}; expected the cluster's files")
+    try:
+        is_folder, has_file = path.is_dir(), (path / FILES[-1]).is_file()
+    except OSError as error:
+        raise HadoopConfError(f"{folder}: it cannot be read: {error.strerror}") from None
+    if not is_folder:
+        raise HadoopConfError(f"{folder}: there is no such directory; {EXPECTED}")
+    if not has_file:
+        raise HadoopConfError(f"{folder}: there is no {FILES[-1]} in it; {EXPECTED}")
     for name in FILES:
         if (path / name).exists():
             for key, given in _read(path / name, MOST_INCLUDES):
