@@ -95,7 +95,7 @@ def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest
         ({"user": "alice"}, ["decommission", "localhost"], "alice"),
         ({"user": "alice"}, ["recommission", "localhost"], "alice"),
         ({"excludeFiles": ["/nowhere/exclude"]}, ["decommission", "localhost"], "/nowhere"),
-        ({}, ["decommission", "localhost", "--grace", "soon"], "'soon' is no length of time such as 90s, 10m or 2h"),
+        ({}, ["decommission", "localhost", "--grace", "soon"], "'soon': expected a duration such as 90s, 10m or 1h30m"),
         ({}, ["decommission"], "Missing argument 'NODE...'"),
     ],
 )
