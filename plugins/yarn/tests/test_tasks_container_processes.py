@@ -15,7 +15,7 @@ from plugins.yarn.tests.proc_fakes import (
 from fallow_hookspecs import Process
 from fallow_yarn.nm.procfs import read_environment
 from fallow_yarn.tasks import container_processes
-from fallow_yarn.tasks.container_processes import Containers
+from fallow_yarn.tasks.container_processes import ContainerProcesses
 
 ONE, TWO = container(1), container(2)
 ALICE, BOB = 1001, 1002
@@ -27,7 +27,7 @@ class Host:
 
     def __init__(self, root: Path) -> None:
         self.proc = FakeProc(root)
-        self.containers = Containers(root, lambda: NOW_TICKS)
+        self.containers = ContainerProcesses(root, lambda: NOW_TICKS)
 
     def members(self, *daemons: Process) -> dict[str, list[int]]:
         found = self.containers.find(daemons or (NM,))

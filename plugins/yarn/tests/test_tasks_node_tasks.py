@@ -15,7 +15,7 @@ from fallow_yarn.nm.containers import Answer, Container, Listing
 from fallow_yarn.nm.procfs import TICKS_PER_SECOND
 from fallow_yarn.security.access import Access
 from fallow_yarn.tasks import node_tasks
-from fallow_yarn.tasks.node_tasks import Listed, NodeTasks
+from fallow_yarn.tasks.node_tasks import NodeTasks, TaskListing
 
 MASTER, ONE = container(1), container(2)
 ADDRESSES = {NODE_ID: "worker-1:8042"}
@@ -40,7 +40,7 @@ class Host:
     def __post_init__(self) -> None:
         self.tasks = NodeTasks(Access.simple("yarn"), 500, self.clock, lambda: NOW_TICKS, self.proc.root)
 
-    def list(self, addresses: Mapping[str, str] = ADDRESSES, *masters: str) -> Listed:
+    def list(self, addresses: Mapping[str, str] = ADDRESSES, *masters: str) -> TaskListing:
         return self.tasks.list(addresses, [NODE_ID], Deadline.after(5, self.clock), masters)
 
     def roles(self, *masters: str) -> dict[str, TaskRole]:
@@ -144,7 +144,7 @@ def test_a_localizer_is_no_process_of_the_container_that_it_fetches_for(host: Ho
     host.proc.add(600, parent=NM.pid, session=NM.pid, user=1001, command=command)
     host.proc.add(601, parent=600, session=NM.pid, user=1001, command=["tar", "-xf", f"/cache/{ONE}/a.tar"])
     assert host.task().processes == ()
-    assert host.end(ONE)[ONE].reason == "it is starting, and has no process yet that could end"
+    assert host.end(ONE)[ONE].reason == "it is starting, and has no process yet that could be signalled"
 
 
 def test_a_container_of_another_user_is_found_by_what_started_it(host: Host) -> None:
@@ -198,7 +198,7 @@ def test_a_container_that_was_never_listed_is_found_by_its_environment(host: Hos
     ("state", "is_done", "result", "words"),
     [
         (TaskState.STARTING, False, KillResult.FAILED, "has no process yet"),
-        (TaskState.RUNNING, False, KillResult.NO_ACCESS, "none of its processes can be seen"),
+        (TaskState.RUNNING, False, KillResult.NO_ACCESS, "none of its processes is visible"),
         (TaskState.ENDING, False, KillResult.ENDING, ""),
         (TaskState.ENDING, True, KillResult.ALREADY_GONE, ""),
     ],
@@ -220,7 +220,7 @@ def test_a_container_is_gone_only_if_a_complete_list_says_so(host: Host) -> None
     answer = host.end(ONE)[ONE]
     assert (answer.result, answer.reason) == (
         KillResult.FAILED,
-        "it has no process here, and whether it exists is open: it did not answer",
+        "it has no process here, and it is unknown whether it exists: it did not answer",
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from plugins.yarn.tests.proc_fakes import NM, NM_PID, NOW_TICKS, FakeProc, container
 
 from fallow_hookspecs import Placement, TaskPlacement
-from fallow_yarn.tasks.container_processes import Containers
+from fallow_yarn.tasks.container_processes import ContainerProcesses
 from fallow_yarn.tasks.placement import HIERARCHY, placement
 
 ONE, TWO = container(1), container(2)
@@ -27,7 +27,7 @@ def launch_in(proc: FakeProc, pid: int, container_id: str, *directories: str, to
 
 
 def place(proc: FakeProc, *container_ids: str) -> Placement:
-    found = Containers(proc.root, lambda: NOW_TICKS).find((NM,))
+    found = ContainerProcesses(proc.root, lambda: NOW_TICKS).find((NM,))
     return placement(container_ids, found, PARENT, proc.root)
 
 
@@ -85,7 +85,7 @@ def test_a_container_that_has_no_process_yet_is_nowhere_and_shows_nothing(proc: 
     assert result.tasks == (TaskPlacement(task_id=ONE),)
     assert (result.new_tasks_follow, result.reason) == (
         False,
-        "no container runs that would show where new ones are placed",
+        "no container runs, so it is unknown where new ones are placed",
     )
     assert not place(proc).new_tasks_follow
 

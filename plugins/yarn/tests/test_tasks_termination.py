@@ -17,10 +17,10 @@ from fallow_hookspecs import KillAnswer, KillResult, Process
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.procfs import PROC_ROOT, Stat, read_environment, read_stat
 from fallow_yarn.tasks import termination
-from fallow_yarn.tasks.container_processes import Containers
-from fallow_yarn.tasks.process_check import Proof
-from fallow_yarn.tasks.process_tree import Found
-from fallow_yarn.tasks.termination import Killer
+from fallow_yarn.tasks.container_processes import ContainerProcesses
+from fallow_yarn.tasks.process_check import ProcessCheck
+from fallow_yarn.tasks.process_tree import Processes
+from fallow_yarn.tasks.termination import Terminator
 
 ENDING = KillAnswer(result=KillResult.ENDING)
 LAUNCH = 'setsid sh -c "$1" & wait $!; exit $?'
@@ -30,14 +30,14 @@ NUMBERS = count(1)
 
 
 class Host:
-    """Containers that this test has started, and a killer that notes whom it signals."""
+    """Containers that this test has started, and a terminator that notes whom it signals."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.containers = Containers()
+        self.containers = ContainerProcesses()
         self.signals: list[tuple[int, int]] = []
         self.wrong: list[int] = []
-        self.killer = Killer(self.containers, send=self._send)
+        self.terminator = Terminator(self.containers, send=self._send)
         own = read_stat(PROC_ROOT, os.getpid())
         assert own is not None
         self.daemon = own.process
@@ -52,7 +52,7 @@ class Host:
         until(lambda: len(self.members(container_id)) == processes)
         return container_id
 
-    def found(self, container_id: str) -> Found:
+    def found(self, container_id: str) -> Processes:
         return self.containers.find((self.daemon,))[container_id]
 
     def members(self, container_id: str) -> list[int]:
@@ -60,7 +60,7 @@ class Host:
         return [] if found is None else [stat.pid for stat in found.members]
 
     def end(self, *container_ids: str, force: bool = False) -> Mapping[str, KillAnswer]:
-        return self.killer.terminate(container_ids, (self.daemon,), Deadline.after(30), force=force)
+        return self.terminator.terminate(container_ids, (self.daemon,), Deadline.after(30), force=force)
 
     def exit_code(self, container_id: str) -> int:
         return self.launchers[container_id].wait(30)
@@ -69,7 +69,7 @@ class Host:
         return sorted(pid for pid, sent in self.signals if sent == number)
 
     def clean(self) -> None:
-        Killer(self.containers).terminate(self.launchers, (self.daemon,), Deadline.after(30), force=True)
+        Terminator(self.containers).terminate(self.launchers, (self.daemon,), Deadline.after(30), force=True)
         for launcher in self.launchers.values():
             launcher.wait(30)
 
@@ -217,22 +217,22 @@ def test_a_forged_pid_file_leads_nowhere(host: Host, decoy: subprocess.Popen[byt
     assert decoy.poll() is None
 
 
-class Told(Containers):
+class Told(ContainerProcesses):
     """Finds what it is told: as if a process had been another one when the containers were found."""
 
-    def __init__(self, found: Mapping[str, Found]) -> None:
+    def __init__(self, found: Mapping[str, Processes]) -> None:
         super().__init__()
         self.told = found
 
-    def find(self, daemons: object, stats: object = None) -> Mapping[str, Found]:
+    def find(self, daemons: object, stats: object = None) -> Mapping[str, Processes]:
         return self.told
 
 
 def told(host: Host, container_id: str, *members: Stat, roots: tuple[Stat, ...] | None = None) -> KillAnswer:
     """The answer when these were found as the processes of a container."""
-    found = Found(members=members, roots=members if roots is None else roots)
-    killer = Killer(Told({container_id: found}), send=host._send)
-    return killer.terminate((container_id,), (host.daemon,), Deadline.after(30), force=True)[container_id]
+    found = Processes(members=members, roots=members if roots is None else roots)
+    terminator = Terminator(Told({container_id: found}), send=host._send)
+    return terminator.terminate((container_id,), (host.daemon,), Deadline.after(30), force=True)[container_id]
 
 
 def test_a_pid_that_is_another_process_by_now_is_not_signalled(host: Host, decoy: subprocess.Popen[bytes]) -> None:
@@ -249,7 +249,7 @@ def test_a_process_in_another_session_than_it_was_found_in_is_not_signalled(host
     answer = told(host, one, replace(root, session=1))
     assert (answer.result, answer.reason) == (
         KillResult.FAILED,
-        f"process {root.pid} is not shown to be a part of it",
+        f"process {root.pid} could not be verified to belong to it",
     )
     assert host.signals == []
 
@@ -275,11 +275,13 @@ def test_a_process_of_another_user_than_the_roots_is_not_signalled(host: Host, m
 
 
 def test_this_process_and_init_are_never_signalled(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Proof, "shows", lambda *_, **__: True)
+    monkeypatch.setattr(ProcessCheck, "belongs", lambda *_, **__: True)
     noted: list[int] = []
     members = (stat_of(1), stat_of(os.getpid()))
-    killer = Killer(Told({ONE: Found(members=members, roots=members)}), send=lambda _fd, number: noted.append(number))
-    killer.terminate((ONE,), (host.daemon,), Deadline.after(30), force=True)
+    terminator = Terminator(
+        Told({ONE: Processes(members=members, roots=members)}), send=lambda _fd, number: noted.append(number)
+    )
+    terminator.terminate((ONE,), (host.daemon,), Deadline.after(30), force=True)
     assert noted == []
 
 
@@ -295,11 +297,11 @@ def test_a_process_that_may_not_be_signalled_is_no_access(host: Host) -> None:
 
     one = host.launch(SLEEP, 1)
     (pid,) = host.members(one)
-    killer = Killer(host.containers, send=refuse)
-    answer = killer.terminate((one,), (host.daemon,), Deadline.after(30), force=False)[one]
+    terminator = Terminator(host.containers, send=refuse)
+    answer = terminator.terminate((one,), (host.daemon,), Deadline.after(30), force=False)[one]
     assert (answer.result, answer.reason) == (
         KillResult.NO_ACCESS,
-        f"process {pid} is another user's, and may not be signalled from here",
+        f"process {pid} belongs to another user, and may not be signalled from here",
     )
 
 

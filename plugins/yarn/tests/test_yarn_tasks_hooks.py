@@ -202,7 +202,7 @@ def test_a_refusal_is_each_containers_own_and_a_resource_manager_that_is_away_is
     manager.signal_failures[ONE] = error
     answers = kill(reported(proc, manager, Role.CONTROLLER), ONE, TWO, THREE)
     assert answers[ONE].result is KillResult.NO_ACCESS
-    assert answers[ONE].reason == f"nor does the ResourceManager end it: {error}"
+    assert answers[ONE].reason == f"the ResourceManager does not terminate it either: {error}"
     assert [container_id for container_id, _ in manager.signalled] == asked
     others = KillResult.ENDING if len(asked) > 1 else KillResult.NO_ACCESS
     assert {answers[TWO].result, answers[THREE].result} == {others}

@@ -1,7 +1,7 @@
-"""The containers of one node: what its NodeManagers list, joined with the processes that are there. Pure.
+"""Tracks the containers of one node: joins what its NodeManagers list with the processes found. Pure.
 
-A container that has processes is a task whatever its NodeManager says: one that restarted without recovery does not
-know it, one that does not answer says nothing, and a daemon that a container left behind outlives its entry.
+A container with processes is a task even if its NodeManager does not list it: a NodeManager that restarted without
+recovery forgets it, one that does not answer lists nothing, and a daemon that a container started outlives its entry.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,16 +13,16 @@ from fallow_hookspecs import TaskState
 from fallow_yarn.model.container_id import ContainerId
 from fallow_yarn.model.size import Size
 from fallow_yarn.nm.containers import Answer, Container, Listing
-from fallow_yarn.tasks.process_tree import Found
+from fallow_yarn.tasks.process_tree import Processes
 
 NOTHING: Final = Size(0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A container, the NodeManager it belongs to, and since when it ends (on the caller's clock).
+    """A container, the NodeManager it belongs to, and since when it is terminating (on the caller's clock).
 
-    `had_processes`: some were seen, now or before. `is_sized`: what it requested is known.
+    `had_processes`: processes of it were found, now or earlier. `is_sized`: its requested size is known.
     """
 
     node_id: str
@@ -33,73 +33,75 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """One look at a node: what each NodeManager answered, and the containers that have processes.
+class Observation:
+    """One observation of a node: what each NodeManager answered, and the containers that have processes.
 
-    `at` and `ticks`: when the first was asked, on the caller's clock and on that of start times. `node_of` says which
-    NodeManager started a container, by its processes; empty if they do not show it.
+    `at` and `ticks`: when the first NodeManager was asked, on the caller's clock and on that of start times. `node_of`
+    determines which NodeManager started a container, from its processes; empty if they do not show it.
     """
 
     answers: Mapping[str, Answer]
-    found: Mapping[str, Found]
+    found: Mapping[str, Processes]
     at: float
     ticks: int
-    node_of: Callable[[Found], str]
+    node_of: Callable[[Processes], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """The containers by id, when each NodeManager was asked for what is here of it, and what could not be told."""
+class TrackedContainers:
+    """The containers by id, when each NodeManager gave its list, and why the list is incomplete."""
 
     entries: Mapping[str, Entry] = field(default_factory=dict)
     asked_at: Mapping[str, float] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 
-def after(before: Seen, look: Look, own_ids: Ids[str]) -> Seen:
-    """What is known after a look. `own_ids`: all NodeManagers of this node, those that have ended too."""
+def tracked(before: TrackedContainers, observed: Observation, own_ids: Ids[str]) -> TrackedContainers:
+    """What is known after a observed. `own_ids`: all NodeManagers of this node, those that have ended too."""
     entries: dict[str, Entry] = {}
-    for node_id, answer in look.answers.items():
-        entries |= _listed(node_id, answer, look) if isinstance(answer, Listing) else _kept(node_id, look, before)
-    for container_id, found in look.found.items():
+    for node_id, answer in observed.answers.items():
+        entries |= (
+            _listed(node_id, answer, observed) if isinstance(answer, Listing) else _kept(node_id, observed, before)
+        )
+    for container_id, found in observed.found.items():
         # A container that started after its NodeManager was asked will be listed the next time.
-        if container_id not in entries and found.roots and found.roots[0].start_ticks < look.ticks:
-            entry = before.entries.get(container_id) or _left_behind(container_id, look.node_of(found), own_ids)
+        if container_id not in entries and found.roots and found.roots[0].start_ticks < observed.ticks:
+            entry = before.entries.get(container_id) or _left_behind(container_id, observed.node_of(found), own_ids)
             if entry is not None:
                 entries[container_id] = replace(entry, container=replace(entry.container, state=TaskState.RUNNING))
-    return Seen(
+    return TrackedContainers(
         entries={
-            container_id: _dated(entry, before.entries.get(container_id), look)
+            container_id: _dated(entry, before.entries.get(container_id), observed)
             for container_id, entry in entries.items()
         },
         asked_at={
-            node_id: look.at if isinstance(answer, Listing) else before.asked_at.get(node_id, look.at)
-            for node_id, answer in look.answers.items()
+            node_id: observed.at if isinstance(answer, Listing) else before.asked_at.get(node_id, observed.at)
+            for node_id, answer in observed.answers.items()
         },
-        problems=tuple(_problems(look, entries)),
+        problems=tuple(_problems(observed, entries)),
     )
 
 
-def _listed(node_id: str, listing: Listing, look: Look) -> dict[str, Entry]:
-    """What a NodeManager lists, but for what has ended without a trace."""
+def _listed(node_id: str, listing: Listing, observed: Observation) -> dict[str, Entry]:
+    """The containers that a NodeManager lists, without those that are done and have no process."""
     return {
-        container_id: Entry(node_id=node_id, container=container, had_processes=container_id in look.found)
+        container_id: Entry(node_id=node_id, container=container, had_processes=container_id in observed.found)
         for container_id, container in listing.containers.items()
-        if not container.is_done or container_id in look.found
+        if not container.is_done or container_id in observed.found
     }
 
 
-def _kept(node_id: str, look: Look, before: Seen) -> dict[str, Entry]:
-    """What a NodeManager that does not answer listed before, but for what has lost its processes."""
+def _kept(node_id: str, observed: Observation, before: TrackedContainers) -> dict[str, Entry]:
+    """The containers that a silent NodeManager listed before, without those whose processes have ended."""
     return {
-        container_id: replace(entry, had_processes=entry.had_processes or container_id in look.found)
+        container_id: replace(entry, had_processes=entry.had_processes or container_id in observed.found)
         for container_id, entry in before.entries.items()
-        if entry.node_id == node_id and (container_id in look.found or not entry.had_processes)
+        if entry.node_id == node_id and (container_id in observed.found or not entry.had_processes)
     }
 
 
 def _left_behind(container_id: str, node_id: str, own_ids: Ids[str]) -> Entry | None:
-    """A container that was never listed, if one of our NodeManagers started it."""
+    """The entry of a container that was never listed, if one of our NodeManagers started it."""
     parsed = ContainerId.parse(container_id)
     if parsed is None or node_id not in own_ids:
         return None
@@ -107,20 +109,20 @@ def _left_behind(container_id: str, node_id: str, own_ids: Ids[str]) -> Entry | 
     return Entry(node_id=node_id, container=container, had_processes=True, is_sized=False)
 
 
-def _dated(entry: Entry, before: Entry | None, look: Look) -> Entry:
-    """With the time since when it ends: it was first seen to."""
+def _dated(entry: Entry, before: Entry | None, observed: Observation) -> Entry:
+    """The entry with the time at which the container was first seen terminating."""
     if entry.container.state is not TaskState.ENDING:
         return replace(entry, ending_since=None)
     since = None if before is None else before.ending_since
-    return replace(entry, ending_since=look.at if since is None else since)
+    return replace(entry, ending_since=observed.at if since is None else since)
 
 
-def _problems(look: Look, entries: Mapping[str, Entry]) -> Iterator[str]:
-    for node_id, answer in look.answers.items():
+def _problems(observed: Observation, entries: Mapping[str, Entry]) -> Iterator[str]:
+    for node_id, answer in observed.answers.items():
         if not isinstance(answer, Listing):
             yield str(answer)
         elif answer.unreadable:
             yield f"{node_id}: {answer.unreadable} entries of its list of containers are not readable"
     for container_id, entry in entries.items():
         if not entry.is_sized:
-            yield f"{container_id} runs on, but {entry.node_id} does not list it: what it requested is not known"
+            yield f"{container_id} still runs, but {entry.node_id} does not list it: its requested size is unknown"

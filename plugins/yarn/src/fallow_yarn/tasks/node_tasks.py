@@ -1,4 +1,4 @@
-"""The tasks of one node in the words of the contract: listing them, ending them, and where they are."""
+"""The tasks of one node, as the contract has them: lists them, terminates them, and tells their cgroups."""
 
 import time
 from collections.abc import Callable, Collection, Container, Mapping
@@ -21,16 +21,16 @@ from fallow_yarn.nm.procfs import (
     read_environment,
 )
 from fallow_yarn.security.web_access import WebAccess
-from fallow_yarn.tasks.container_processes import Containers
-from fallow_yarn.tasks.container_tracking import Entry, Look, Seen, after
+from fallow_yarn.tasks.container_processes import ContainerProcesses
+from fallow_yarn.tasks.container_tracking import Entry, Observation, TrackedContainers, tracked
 from fallow_yarn.tasks.placement import placement
-from fallow_yarn.tasks.process_tree import Found
-from fallow_yarn.tasks.termination import Killer
+from fallow_yarn.tasks.process_tree import Processes
+from fallow_yarn.tasks.termination import Terminator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
-    """The tasks, their age, what could not be told, and the processes of all NodeManagers on this host."""
+class TaskListing:
+    """The tasks, their age, why the list is incomplete, and the processes of all NodeManagers on this host."""
 
     tasks: tuple[Task, ...]
     age_seconds: float
@@ -58,11 +58,11 @@ class NodeTasks:
         self._clock = clock
         self._ticks = ticks
         self._proc_root = proc_root
-        self._containers = Containers(proc_root, ticks)
-        self._killer = Killer(self._containers, proc_root, ticks)
+        self._containers = ContainerProcesses(proc_root, ticks)
+        self._terminator = Terminator(self._containers, proc_root, ticks)
         self._managers = RunningNodeManagers(proc_root, ticks)
         self._running: tuple[Process, ...] | None = None
-        self._seen = Seen()
+        self._tracked = TrackedContainers()
 
     def list(
         self,
@@ -70,30 +70,33 @@ class NodeTasks:
         own_ids: Container[str],
         deadline: Deadline,
         masters: Collection[str] = (),
-    ) -> Listed:
+    ) -> TaskListing:
         """All containers that hold resources. `own_ids`: all NodeManagers of the node, those that have ended too.
 
-        `masters`: the containers that are known to be the masters of their applications now.
+        `masters`: the containers known to be the current masters of their applications.
         """
         at, ticks = self._clock(), self._ticks()
         answers = ask(addresses, self._access, deadline)
         stats = read_all(self._proc_root)
         self._running = running = self._managers.find(stats)
         found = self._containers.find(running, stats)
-        look = Look(answers=answers, found=found, at=at, ticks=ticks, node_of=self._node_of)
-        self._seen = seen = after(self._seen, look, own_ids)
+        observed = Observation(answers=answers, found=found, at=at, ticks=ticks, node_of=self._node_of)
+        self._tracked = known = tracked(self._tracked, observed, own_ids)
         now, now_ticks = self._clock(), self._ticks()
-        known = {master.application_id: master for master in map(ContainerId.parse, masters) if master is not None}
-        return Listed(
-            tasks=tuple(self._task(entry, found.get(i), known, now, now_ticks) for i, entry in seen.entries.items()),
-            age_seconds=now - min(seen.asked_at.values(), default=at),
-            problems=seen.problems,
+        by_application = {m.application_id: m for m in map(ContainerId.parse, masters) if m is not None}
+        return TaskListing(
+            tasks=tuple(
+                self._task(entry, found.get(container_id), by_application, now, now_ticks)
+                for container_id, entry in known.entries.items()
+            ),
+            age_seconds=now - min(known.asked_at.values(), default=at),
+            problems=known.problems,
             node_managers=running,
         )
 
     def terminate(self, order: KillOrder, addresses: Mapping[str, str], deadline: Deadline) -> dict[str, KillAnswer]:
-        """Signal the containers of an order; those without a process here are looked up at their NodeManagers."""
-        answers = self._killer.terminate(order.task_ids, self.node_managers(), deadline, force=order.force)
+        """Signal the containers of an order; their NodeManagers are asked about those without a process here."""
+        answers = self._terminator.terminate(order.task_ids, self.node_managers(), deadline, force=order.force)
         missing = [container_id for container_id in order.task_ids if container_id not in answers]
         if missing:
             listings = ask(addresses, self._access, deadline)
@@ -101,22 +104,25 @@ class NodeTasks:
         return answers
 
     def placement(self, parent: str) -> Placement:
-        """Where the containers of the newest list are, and who may be moved below `parent`."""
+        """The cgroups of the containers in the newest list, and which processes may be moved below `parent`."""
         return placement(
-            tuple(self._seen.entries), self._containers.find(self.node_managers()), parent, self._proc_root
+            tuple(self._tracked.entries), self._containers.find(self.node_managers()), parent, self._proc_root
         )
 
     def node_managers(self) -> tuple[Process, ...]:
-        """The processes of those of the newest list: an ending reads no more than it must of a host that is short of
-        memory.
-        """
+        """The NodeManager processes of the newest list: a termination reads little, as the host may lack memory."""
         running = self._running
         if running is None:
             running = RunningNodeManagers(self._proc_root, self._ticks).find(read_all(self._proc_root))
         return running
 
     def _task(
-        self, entry: Entry, found: Found | None, masters: Mapping[str, ContainerId], now: float, now_ticks: int
+        self,
+        entry: Entry,
+        found: Processes | None,
+        masters: Mapping[str, ContainerId],
+        now: float,
+        now_ticks: int,
     ) -> Task:
         container = entry.container
         roots = () if found is None else found.roots
@@ -135,7 +141,7 @@ class NodeTasks:
             processes=tuple(stat.process for stat in roots),
         )
 
-    def _node_of(self, found: Found) -> str:
+    def _node_of(self, found: Processes) -> str:
         environments = (read_environment(self._proc_root, stat.pid) for stat in found.roots)
         return next((environment.node_id for environment in environments if environment is not None), "")
 
@@ -143,8 +149,8 @@ class NodeTasks:
 def role_of(container_id: ContainerId, master: ContainerId | None) -> TaskRole:
     """Whether a container is a master. `master`: the one that its application is known to have.
 
-    Where none is known, and for an attempt that is newer than that, the first container of an attempt passes for one.
-    It need not be one: an application may have its master elsewhere, or keep the containers of its earlier attempts.
+    Without a known master, and for a newer attempt, the first container of an attempt counts as the master. It need not
+    be the master: it may be elsewhere, or the application keeps the containers of its earlier attempts.
     """
     is_guessed = master is None or container_id.attempt > master.attempt
     is_master = container_id.is_first if is_guessed else container_id == master
@@ -152,7 +158,7 @@ def role_of(container_id: ContainerId, master: ContainerId | None) -> TaskRole:
 
 
 def _without_process(container_id: str, listings: Mapping[str, Answer]) -> KillAnswer:
-    """What can be said of a container that has no process here."""
+    """The answer for a container that has no process here, from what the NodeManagers list."""
     for node_id, answer in listings.items():
         container = answer.containers.get(container_id) if isinstance(answer, Listing) else None
         if container is None:
@@ -160,19 +166,21 @@ def _without_process(container_id: str, listings: Mapping[str, Answer]) -> KillA
         if container.is_done:
             return KillAnswer(result=KillResult.ALREADY_GONE)
         if container.state is TaskState.STARTING:
-            return KillAnswer(result=KillResult.FAILED, reason="it is starting, and has no process yet that could end")
+            return KillAnswer(
+                result=KillResult.FAILED, reason="it is starting, and has no process yet that could be signalled"
+            )
         if container.state is TaskState.ENDING:
             return KillAnswer(result=KillResult.ENDING)
-        reason = f"{node_id} says that it runs, but none of its processes can be seen from here"
+        reason = f"{node_id} lists it as running, but none of its processes is visible from here"
         return KillAnswer(result=KillResult.NO_ACCESS, reason=reason)
     unknown = [
-        str(answer) if not isinstance(answer, Listing) else "entries of its list are not readable"
+        str(answer) if not isinstance(answer, Listing) else "some entries of its list cannot be read"
         for answer in listings.values()
         if not isinstance(answer, Listing) or answer.unreadable
     ]
     if unknown or not listings:
         why = "; ".join(unknown) or "no NodeManager of this node is known"
         return KillAnswer(
-            result=KillResult.FAILED, reason=f"it has no process here, and whether it exists is open: {why}"
+            result=KillResult.FAILED, reason=f"it has no process here, and it is unknown whether it exists: {why}"
         )
     return KillAnswer(result=KillResult.ALREADY_GONE)

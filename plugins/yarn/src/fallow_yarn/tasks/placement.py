@@ -1,4 +1,4 @@
-"""Where the containers of this host are in the cgroup tree, and what would change that."""
+"""The cgroups of the containers on this host, and which setting or which move would change them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -6,20 +6,20 @@ from typing import Final
 
 from fallow_hookspecs import Placement, TaskPlacement
 from fallow_yarn.nm.procfs import PROC_ROOT, own_cgroups, read_cgroups, read_command
-from fallow_yarn.tasks.process_tree import Found
+from fallow_yarn.tasks.process_tree import Processes
 
 HIERARCHY: Final = "yarn.nodemanager.linux-container-executor.cgroups.hierarchy"
 EXECUTOR: Final = "yarn.nodemanager.container-executor.class"
 
 
 def placement(
-    container_ids: Iterable[str], found: Mapping[str, Found], parent: str, proc_root: Path = PROC_ROOT
+    container_ids: Iterable[str], found: Mapping[str, Processes], parent: str, proc_root: Path = PROC_ROOT
 ) -> Placement:
-    """For each container whether it is below `parent`, or else who may be moved, or which setting decides.
+    """For each container whether it is below `parent`, or else which processes may be moved or which setting decides.
 
-    A container without a directory of its own, or with one that its NodeManager did not make, can be moved. One that
-    its NodeManager made cannot, since it removes it in the end. New containers follow where that shows in every one
-    that runs.
+    A container without a directory of its own, or with one that its NodeManager did not make, can be moved. A directory
+    that the NodeManager made stays, since the NodeManager removes it in the end. New tasks follow if every running
+    container is below `parent`.
     """
     parent = parent.strip("/")
     tasks: list[TaskPlacement] = []
@@ -32,7 +32,7 @@ def placement(
         tasks.append(place)
         made.append(is_made)
     if not made:
-        reason = "no container runs that would show where new ones are placed"
+        reason = "no container runs, so it is unknown where new ones are placed"
     elif not all(made):
         reason = (
             f"NodeManagers make no cgroups here: set {EXECUTOR} to LinuxContainerExecutor, with cgroups for CPU and"
@@ -45,8 +45,8 @@ def placement(
     return Placement(new_tasks_follow=False, tasks=tuple(tasks), reason=reason)
 
 
-def _place(container_id: str, found: Found, parent: str, proc_root: Path) -> tuple[TaskPlacement, bool]:
-    """Where a container is, and whether its NodeManager put it there."""
+def _place(container_id: str, found: Processes, parent: str, proc_root: Path) -> tuple[TaskPlacement, bool]:
+    """The placement of a container, and whether its NodeManager made its directory."""
     first = found.roots[0] if found.roots else found.members[0]
     own = own_cgroups(container_id, read_cgroups(proc_root, first.pid))
     is_made = bool(own) and _is_made_by_launcher(container_id, first.parent_pid, proc_root)
@@ -59,6 +59,6 @@ def _place(container_id: str, found: Found, parent: str, proc_root: Path) -> tup
 
 
 def _is_made_by_launcher(container_id: str, launcher_pid: int, proc_root: Path) -> bool:
-    """Whether the program that started it was told to put it into a cgroup: `cgroups=FILE[%FILE]...`."""
+    """Whether its launcher was told to put it into a cgroup: `cgroups=FILE[%FILE]...`."""
     arguments = read_command(proc_root, launcher_pid)
     return any(argument.startswith(b"cgroups=") and container_id.encode() in argument for argument in arguments)

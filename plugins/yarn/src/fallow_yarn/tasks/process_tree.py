@@ -1,4 +1,4 @@
-"""All processes at one time as a tree, and which part of it belongs to which container. Pure."""
+"""All processes at one time as a tree, and the part of it that belongs to each container. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -12,17 +12,17 @@ INIT_PID: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The living processes of one container, the oldest first; `roots` are those not below another one of them."""
+class Processes:
+    """The living processes of one container, the oldest first; `roots` are those without an ancestor among them."""
 
     members: tuple[Stat, ...]
     roots: tuple[Stat, ...]
 
 
-class Tree:
-    """All processes at one time, and whose they are as far as that was found out: `owners`, by pid.
+class ProcessTree:
+    """All processes at one time. `owners`: the containers found for them, by pid.
 
-    `daemons` are those of the given NodeManagers that live.
+    `daemons`: those of the given NodeManagers that are alive.
     """
 
     def __init__(self, stats: Mapping[int, Stat], daemons: Iterable[Process]) -> None:
@@ -43,7 +43,7 @@ class Tree:
         self._adopters = {INIT_PID}.union(*({stat.pid for stat in chain} for chain in above))
 
     def has(self, process: Process) -> bool:
-        """Whether this very process is among them."""
+        """Whether exactly this process is among them."""
         stat = self.stats.get(process.pid)
         return stat is not None and stat.start_ticks == process.start_ticks
 
@@ -60,45 +60,45 @@ class Tree:
             return None
         return parent if parent.session == above.session and parent.pid not in self._daemons else None
 
-    def is_placed(self, leader: Stat) -> bool:
-        """Whether a container's process can be there: below a NodeManager, or adopted."""
+    def is_possible(self, leader: Stat) -> bool:
+        """Whether its position is possible for a container's process: below a NodeManager, or adopted."""
         if leader.parent_pid in self._adopters:
             return True
         return any(stat.pid in self._daemons for stat in self._ancestors(leader))
 
     def orphan_above(self, leader: Stat) -> Stat | None:
-        """Its parent, if that is an orphan: the launcher of a container whose NodeManager has ended."""
+        """Its parent, if that was adopted: the launcher of a container whose NodeManager has ended."""
         parent = self._parent(leader)
         return parent if parent is not None and parent.parent_pid in self._adopters else None
 
-    def give(self, stat: Stat, container_id: str) -> None:
-        """A process, all of its session and all below it are a container's, but what is another's already."""
+    def assign(self, stat: Stat, container_id: str) -> None:
+        """Assign a process, its session and its descendants to a container, except those that have one already."""
         waiting = [stat]
         while waiting:
             current = waiting.pop()
             if current.pid in self.owners or current.pid in self._daemons:
                 continue
             self.owners[current.pid] = container_id
-            # Nobody is older than a parent: such a one was read when the pid of its parent was still another's.
+            # A child is not older than its parent: if it seems to be, it was read before its parent's pid was reused.
             waiting.extend(c for c in self._children[current.pid] if c.start_ticks >= current.start_ticks)
-            waiting.extend(self._kin(current))
+            waiting.extend(self._session_of(current))
 
-    def found(self) -> dict[str, Found]:
+    def found(self) -> dict[str, Processes]:
         """The living processes of each container."""
         members: defaultdict[str, dict[int, Stat]] = defaultdict(dict)
         for pid, owner in self.owners.items():
             if self.stats[pid].is_alive:
                 members[owner][pid] = self.stats[pid]
         return {
-            owner: Found(
+            owner: Processes(
                 members=tuple(sorted(stats.values(), key=_age)),
                 roots=tuple(sorted((s for s in stats.values() if s.parent_pid not in stats), key=_age)),
             )
             for owner, stats in members.items()
         }
 
-    def _kin(self, stat: Stat) -> list[Stat]:
-        """All of its session, once; none if the number of its session is another one's by now."""
+    def _session_of(self, stat: Stat) -> list[Stat]:
+        """All processes of its session, once; none if the session's number has been reused."""
         leader = self.stats.get(stat.session)
         if stat.session in self._spread or (leader is not None and leader.start_ticks > stat.start_ticks):
             return []

@@ -1,4 +1,4 @@
-"""Ending containers through the ResourceManager, where their processes may not be signalled from here."""
+"""Terminates containers through the ResourceManager, where their processes may not be signalled from here."""
 
 from collections.abc import Mapping
 
@@ -12,10 +12,10 @@ from fallow_yarn.rm.manager import Manager
 def terminate_by_manager(
     manager: Manager, answers: Mapping[str, KillAnswer], deadline: Deadline, *, force: bool
 ) -> dict[str, KillAnswer]:
-    """The answers, where those without access are replaced by what the ResourceManager does about them.
+    """The answers, with those that say "no access" replaced by the ResourceManager's result.
 
-    Once it cannot be reached, it is not asked again. A container that it does not have keeps its answer: after its
-    start it has none until the NodeManagers have told it theirs.
+    Once the ResourceManager cannot be reached, it is not asked again. A container that it does not know remains "no
+    access": after its start it knows no container until the NodeManagers have reported theirs.
     """
     ended = dict(answers)
     for task_id, answer in answers.items():
@@ -26,7 +26,7 @@ def terminate_by_manager(
             manager.signal(container, deadline, force=force)
         except YarnError as error:
             reason = f"{answer.reason}; " if answer.reason else ""
-            reason += f"nor does the ResourceManager end it: {error}"
+            reason += f"the ResourceManager does not terminate it either: {error}"
             ended[task_id] = KillAnswer(result=KillResult.NO_ACCESS, reason=reason)
             if not isinstance(error, RemoteError):
                 break

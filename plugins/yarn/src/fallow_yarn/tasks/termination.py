@@ -1,11 +1,11 @@
-"""Ending containers by signals that hit their processes and nothing else.
+"""Terminates containers by signals that reach their processes and no other ones.
 
-A pid may be another process's by the time a signal arrives. So all processes of a container are held by pidfds first,
-then each is shown to be the container's (see `proof`), and then signalled through its pidfd; and again, until a look
-finds none without a signal.
+A pid may belong to another process by the time a signal arrives. So all processes of a container are held by pidfds
+first, then each is verified to belong to it (see `process_check`) and signalled through its pidfd. This is repeated
+until no process without a signal is found.
 
-Launchers are left alone: they tell the NodeManager the exit code. A NodeManager that sees the end of a container's
-root ends what is left of its process group by itself, after `yarn.nodemanager.sleep-delay-before-sigkill.ms`.
+Launchers are not signalled: they report the exit code to the NodeManager. When a container's root has ended, the
+NodeManager kills the rest of its process group after `yarn.nodemanager.sleep-delay-before-sigkill.ms`.
 """
 
 import errno
@@ -21,12 +21,12 @@ from typing import Final
 from fallow_hookspecs import KillAnswer, KillResult, Process
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.procfs import PROC_ROOT, Stat, now_ticks
-from fallow_yarn.tasks.container_processes import Containers
-from fallow_yarn.tasks.process_check import Proof
-from fallow_yarn.tasks.process_tree import INIT_PID, Found
+from fallow_yarn.tasks.container_processes import ContainerProcesses
+from fallow_yarn.tasks.process_check import ProcessCheck
+from fallow_yarn.tasks.process_tree import INIT_PID, Processes
 
 MAX_ROUNDS: Final = 20
-MAX_HELD: Final = 256  # descriptors; who is left comes next round
+MAX_HELD: Final = 256  # descriptors; the other processes are handled in the next round
 NO_SIGNAL: Final = 0
 
 Send = Callable[[int, int], None]
@@ -34,14 +34,14 @@ Send = Callable[[int, int], None]
 
 
 @dataclass(slots=True)
-class _Ending:
-    """What became of the processes of one container.
+class _Termination:
+    """The state of one container's termination.
 
-    A graceful signal is for `first`, the processes at the first look, and for who started before `before_ticks`.
-    `denied` and `missed` have the processes that may not, and that could not be signalled, and why.
+    Only `first`, the processes found first, and those started before `before_ticks` get a graceful signal. `denied`
+    are processes that this user may not signal, `missed` those that could not be signalled, both with the reason.
     """
 
-    proof: Proof
+    check: ProcessCheck
     signalled: set[Process] = field(default_factory=set)
     denied: dict[Process, str] = field(default_factory=dict)
     missed: dict[Process, str] = field(default_factory=dict)
@@ -50,22 +50,22 @@ class _Ending:
     is_done: bool = False
 
     def answer(self) -> KillAnswer:
-        """It as the contract says it."""
+        """The answer of the contract."""
         if self.denied:
             return KillAnswer(result=KillResult.NO_ACCESS, reason=next(iter(self.denied.values())))
         if not self.is_done:
-            return KillAnswer(result=KillResult.FAILED, reason="again and again it had processes without a signal")
+            return KillAnswer(result=KillResult.FAILED, reason="not all of its processes were signalled in time")
         if self.missed and not self.signalled:
             return KillAnswer(result=KillResult.FAILED, reason=next(iter(self.missed.values())))
         return KillAnswer(result=KillResult.ENDING)
 
 
-class Killer:
+class Terminator:
     """Signals the processes of containers. Use it from one thread."""
 
     def __init__(
         self,
-        containers: Containers,
+        containers: ContainerProcesses,
         proc_root: Path = PROC_ROOT,
         clock: Callable[[], int] = now_ticks,
         send: Send = signal.pidfd_send_signal,
@@ -74,68 +74,70 @@ class Killer:
         self._proc_root = proc_root
         self._clock = clock
         self._send = send
-        self._asked: dict[str, _Ending] = {}
+        self._asked: dict[str, _Termination] = {}
 
     def terminate(
         self, container_ids: Iterable[str], daemons: Iterable[Process], deadline: Deadline, *, force: bool
     ) -> dict[str, KillAnswer]:
-        """Signal all processes of these containers; the answer lacks those that have none.
+        """Signal all processes of these containers. Containers without a process are missing in the answer.
 
-        With `force` what they start meanwhile as well. Without, only what was there: a task that is told to end may
-        start processes to do so. For the same reason asking again signals nobody twice.
+        With `force` the processes that they start in the meantime are signalled too. Without it they are not, and no
+        process is signalled twice: a task may start processes in order to end properly.
         """
         daemons = tuple(daemons)
         found = self._containers.find(daemons)
         self._asked = {container_id: asked for container_id, asked in self._asked.items() if container_id in found}
         wanted = [container_id for container_id in dict.fromkeys(container_ids) if container_id in found]
-        endings = {container_id: self._ending(container_id, force) for container_id in wanted}
-        for ending in endings.values():
-            ending.is_done = False
+        terminations = {container_id: self._termination(container_id, force) for container_id in wanted}
+        for termination in terminations.values():
+            termination.is_done = False
         for number in range(MAX_ROUNDS):
-            for container_id, ending in endings.items():
-                signalled = not ending.is_done and self._signal(found.get(container_id), ending, force)
-                ending.is_done = not signalled and number > 0
-            if all(ending.is_done for ending in endings.values()) or deadline.left_seconds() <= 0:
+            for container_id, termination in terminations.items():
+                signalled = not termination.is_done and self._signal(found.get(container_id), termination, force)
+                termination.is_done = not signalled and number > 0
+            if all(termination.is_done for termination in terminations.values()) or deadline.left_seconds() <= 0:
                 break
             found = self._containers.find(daemons)
-        return {container_id: ending.answer() for container_id, ending in endings.items()}
+        return {container_id: termination.answer() for container_id, termination in terminations.items()}
 
-    def _ending(self, container_id: str, force: bool) -> _Ending:
-        fresh = _Ending(proof=Proof(self._proc_root, container_id))
+    def _termination(self, container_id: str, force: bool) -> _Termination:
+        fresh = _Termination(check=ProcessCheck(self._proc_root, container_id))
         return fresh if force else self._asked.setdefault(container_id, fresh)
 
-    def _signal(self, found: Found | None, ending: _Ending, force: bool) -> bool:
-        """Signal the processes that had no signal yet; whether there were any."""
-        ending.missed.clear()
-        if not ending.before_ticks and found is not None:
-            ending.first = frozenset(stat.process for stat in found.members)
-        proven: list[tuple[int, Stat]] = []
+    def _signal(self, found: Processes | None, termination: _Termination, force: bool) -> bool:
+        """Signal the processes that have had no signal yet; whether there were any."""
+        termination.missed.clear()
+        if not termination.before_ticks and found is not None:
+            termination.first = frozenset(stat.process for stat in found.members)
+        verified: list[tuple[int, Stat]] = []
         with ExitStack() as held:
-            for stat in islice(self._new(found, ending, force), MAX_HELD):
-                descriptor = self._hold(stat, held, ending)
+            for stat in islice(self._new(found, termination, force), MAX_HELD):
+                descriptor = self._hold(stat, held, termination)
                 if descriptor is None:
                     continue
-                if ending.proof.shows(stat, is_root=found is not None and stat in found.roots):
-                    proven.append((descriptor, stat))
-                elif ending.proof.is_still_there(stat):
-                    ending.missed[stat.process] = f"process {stat.pid} is not shown to be a part of it"
-            if not ending.before_ticks:  # now, as what a signal makes start may do so within the same tick
-                ending.before_ticks = self._clock()
-            for descriptor, stat in proven:
+                if termination.check.belongs(stat, is_root=found is not None and stat in found.roots):
+                    verified.append((descriptor, stat))
+                elif termination.check.is_still_there(stat):
+                    termination.missed[stat.process] = f"process {stat.pid} could not be verified to belong to it"
+            if (
+                not termination.before_ticks
+            ):  # now: a process that the signal makes start may do so within the same tick
+                termination.before_ticks = self._clock()
+            for descriptor, stat in verified:
                 with suppress(ProcessLookupError):
                     self._send(descriptor, signal.SIGKILL if force else signal.SIGTERM)
-                ending.signalled.add(stat.process)
-        return bool(proven)
+                termination.signalled.add(stat.process)
+        return bool(verified)
 
-    def _new(self, found: Found | None, ending: _Ending, force: bool) -> Iterator[Stat]:
+    def _new(self, found: Processes | None, termination: _Termination, force: bool) -> Iterator[Stat]:
         """The processes to signal now, the oldest first."""
         for stat in () if found is None else found.members:
-            is_tried = stat.process in ending.signalled or stat.process in ending.denied
-            is_meant = force or stat.process in ending.first or stat.start_ticks < ending.before_ticks
-            if is_meant and not is_tried and stat.pid not in (INIT_PID, os.getpid()):
+            is_handled = stat.process in termination.signalled or stat.process in termination.denied
+            is_meant = force or stat.process in termination.first or stat.start_ticks < termination.before_ticks
+            if is_meant and not is_handled and stat.pid not in (INIT_PID, os.getpid()):
                 yield stat
 
-    def _hold(self, stat: Stat, held: ExitStack, ending: _Ending) -> int | None:
+    def _hold(self, stat: Stat, held: ExitStack, termination: _Termination) -> int | None:
         """A pidfd of a process that may be signalled."""
         try:
             descriptor = os.pidfd_open(stat.pid)
@@ -144,12 +146,16 @@ class Killer:
         except ProcessLookupError:
             return None
         except PermissionError:
-            ending.denied[stat.process] = f"process {stat.pid} is another user's, and may not be signalled from here"
+            termination.denied[stat.process] = (
+                f"process {stat.pid} belongs to another user, and may not be signalled from here"
+            )
             return None
         except OSError as error:
             if error.errno == errno.ENOSYS:
-                ending.denied[stat.process] = "this kernel has no pidfds (5.3 and newer have): no signal is safe"
+                termination.denied[stat.process] = (
+                    "this kernel has no pidfds (they need 5.3 or newer), so no signal is safe"
+                )
             else:
-                ending.missed[stat.process] = f"process {stat.pid} cannot be held: {error.strerror}"
+                termination.missed[stat.process] = f"process {stat.pid} cannot be held: {error.strerror}"
             return None
         return descriptor
