@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
 
 from fallow_hookspecs import Daemon, Finding, Node, Process
-from fallow_yarn.diagnosis.daemon_conf import Settings
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf
 from fallow_yarn.diagnosis.diagnose import diagnose
-from fallow_yarn.diagnosis.probes import HostSize, Outside, Page
+from fallow_yarn.diagnosis.probes import HostSize, Page, Probes
 from fallow_yarn.errors import YarnError
 from fallow_yarn.model.node_matching import by_host, own_ids
 from fallow_yarn.model.size import Size
@@ -21,7 +21,7 @@ from fallow_yarn.settings.rm_addresses import RmAddresses, are_local, rm_address
 
 EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
 HOST_SIZE = HostSize(cpus=8, memory_bytes=32 * GIB, available_bytes=20 * GIB)
-CONF = Settings({"some.key": "some value"})
+CONF = DaemonConf({"some.key": "some value"})
 LARGEST = entry("big:1", capability=Size(99_000, 99), in_force=Size(99_000, 99))
 
 Found = dict[str, Finding]
@@ -54,7 +54,7 @@ def inactive_in(state: str) -> Facts:
 
 def manager_page(ahead: float | None = 0.0, /, **settings: str) -> Page:
     """The ResourceManager's page, with its defaults and these settings."""
-    return Page(settings=Settings({"yarn.admin.acl": "*"} | settings), ahead_seconds=ahead)
+    return Page(settings=DaemonConf({"yarn.admin.acl": "*"} | settings), ahead_seconds=ahead)
 
 
 def node_page(version: str = "3.5.0", /, **settings: str) -> Page:
@@ -71,7 +71,7 @@ def node_page(version: str = "3.5.0", /, **settings: str) -> Page:
         "yarn.nodemanager.local-dirs": "[SSD]file:///data/local",
         "yarn.nodemanager.log-dirs": "/data/logs",
     }
-    return Page(settings=Settings(fine | settings), ahead_seconds=0.0, info={"nodeManagerVersion": version})
+    return Page(settings=DaemonConf(fine | settings), ahead_seconds=0.0, info={"nodeManagerVersion": version})
 
 
 @dataclass
@@ -95,14 +95,14 @@ class Fakes:
         def own(node: Node, ids: Collection[str]) -> list[str]:
             return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.addresses,))))
 
-        found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._outside())
+        found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._probes())
         by_subject = {finding.subject: finding for finding in found}
         assert len(by_subject) == len(found)
         assert all(finding.advice for finding in found if finding.ok is False)
         return by_subject
 
-    def _outside(self) -> Outside:
-        return Outside(
+    def _probes(self) -> Probes:
+        return Probes(
             manager_page=self._manager_page,
             node_page=self._node_page,
             host_size=lambda: self.host,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fallow_yarn.diagnosis.daemon_conf import Settings, parse
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf, parse
 from fallow_yarn.errors import ProtocolError
 
 AS_JSON = b"""{"properties":[{"key":"a.b","value":"1","isFinal":false,"resource":"yarn-site.xml"},
@@ -42,7 +42,9 @@ def test_entities_that_grow_without_end_are_refused() -> None:
 
 
 def test_variables_are_replaced_and_one_that_is_missing_or_circular_makes_the_value_unknown() -> None:
-    settings = Settings({"a": "${b}/x-${c}", "b": "/${c}", "c": "1", "d": "${e}", "f": "${f}", "g": " ${not a name} "})
+    settings = DaemonConf(
+        {"a": "${b}/x-${c}", "b": "/${c}", "c": "1", "d": "${e}", "f": "${f}", "g": " ${not a name} "}
+    )
     assert settings.text("a") == "/1/x-1"
     assert settings.text("d") is None
     assert settings.text("f") is None
@@ -51,7 +53,7 @@ def test_variables_are_replaced_and_one_that_is_missing_or_circular_makes_the_va
 
 
 def test_values_are_read_as_what_they_should_be_or_are_unknown() -> None:
-    settings = Settings({"n": " 90.0 ", "f": "False", "c": "org.example.Thing", "x": "perhaps"})
+    settings = DaemonConf({"n": " 90.0 ", "f": "False", "c": "org.example.Thing", "x": "perhaps"})
     assert (settings.number("n"), settings.number("x"), settings.number("missing")) == (90.0, None, None)
     assert (settings.flag("f"), settings.flag("x"), settings.flag("missing")) == (False, None, None)
     assert (settings.class_name("c"), settings.class_name("missing")) == ("Thing", None)

@@ -131,7 +131,7 @@ def test_each_node_manager_answers_for_itself(serve: Serve) -> None:
     assert isinstance(found, Listing)
     assert found.containers.keys() == {ONE}
     assert isinstance(answers["b:1"], RemoteError)
-    assert str(answers["c:1"]) == "no web address of NodeManager c:1 is known"
+    assert str(answers["c:1"]) == "the web address of NodeManager c:1 is not known"
     assert isinstance(answers["d:1"], UnreachableError)
 
 

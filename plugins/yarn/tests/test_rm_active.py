@@ -18,9 +18,9 @@ from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm import active
-from fallow_yarn.rm.active import ActiveManager, Lead
+from fallow_yarn.rm.active import ActiveIndex, ActiveManager
 from fallow_yarn.rm.admin import NodeUpdate
-from fallow_yarn.rm.batches import update_in_portions
+from fallow_yarn.rm.batches import update_in_batches
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.security.access import Access
 from fallow_yarn.settings.config import YarnSpec
@@ -61,7 +61,9 @@ def spec_of(yarn: EmbeddedYarn, **replaced: dict[str, str]) -> YarnSpec:
 
 def manager_of(yarn: EmbeddedYarn, clock: Callable[[], float] = time.monotonic, user: str = "me") -> ActiveManager:
     access = Access.simple(user)
-    return ActiveManager([ResourceManager(place, access) for place in rm_addresses(spec_of(yarn))], Lead(), clock)
+    return ActiveManager(
+        [ResourceManager(place, access) for place in rm_addresses(spec_of(yarn))], ActiveIndex(), clock
+    )
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def test_portions_go_to_the_other_one_after_a_failover(pair: EmbeddedYarn, manag
     ids = sorted(nm.node_id for nm in pair.nodes.values())
     for memory_mb in (1024, 2048):
         portions = [[NodeUpdate(node_id=node_id, size=Size(memory_mb, 1))] for node_id in ids]
-        answers = list(update_in_portions(manager, portions, soon()))
+        answers = list(update_in_batches(manager, portions, soon()))
         assert {answer.node_id: answer.error for answer in answers} == dict.fromkeys(ids)
         assert {node.node_id: node.capability for node in manager.nodes(soon())} == dict.fromkeys(
             ids, Size(memory_mb, 1)
@@ -147,9 +149,9 @@ def test_one_that_became_active_later_replaces_one_that_does_not_know_yet(pair: 
     with closing(manager_of(pair, clock)) as manager:
         pair.rms["rm2"].become_active()  # and rm1 still says that it is active
         assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm1")
-        clock.now += active.LOOK_SECONDS
+        clock.now += active.CHECK_PAUSE_SECONDS
         assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm2")
-        clock.now += active.LOOK_SECONDS
+        clock.now += active.CHECK_PAUSE_SECONDS
         assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm2")
 
 
@@ -183,7 +185,9 @@ def test_a_name_that_stands_for_another_address_after_a_failover_is_looked_up_ag
     away = {"host": "127.0.0.1", "client": "127.0.0.1:1", "admin": "127.0.0.1:1", "web": "127.0.0.1:1"}
     found = rm_addresses(YarnSpec.model_validate({"resourceManagers": {"moved": moved, "away": away}}))
     access = Access.simple("me")
-    with closing(ActiveManager([ResourceManager(place, access) for place in found], Lead(), time.monotonic)) as manager:
+    with closing(
+        ActiveManager([ResourceManager(place, access) for place in found], ActiveIndex(), time.monotonic)
+    ) as manager:
         manager.check_rights(soon())
         assert len(manager.nodes(soon())) == 2
         pair.fail_over()

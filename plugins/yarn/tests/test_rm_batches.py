@@ -16,7 +16,7 @@ from fallow_yarn.ipc.connection import Finish
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
-from fallow_yarn.rm.batches import update_in_portions
+from fallow_yarn.rm.batches import update_in_batches
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.security.access import Access
 
@@ -68,7 +68,7 @@ def portions(*names: str) -> list[list[NodeUpdate]]:
 
 def errors(manager: Manager, *names: str) -> dict[str, YarnError | None]:
     """What became of each update; each is told once."""
-    answers = list(update_in_portions(manager, portions(*names), LATER))
+    answers = list(update_in_batches(manager, portions(*names), LATER))
     assert sorted(answer.node_id for answer in answers) == sorted(f"{name}:1" for name in "".join(names))
     return {answer.node_id[0]: answer.error for answer in answers}
 
@@ -81,7 +81,7 @@ def test_a_portion_is_asked_for_when_the_one_before_was_sent_and_nothing_is_wait
             manager.asked.append(f"make {number}")
             yield portion
 
-    answers = update_in_portions(manager, made(), LATER)
+    answers = update_in_batches(manager, made(), LATER)
     assert next(answers) == UpdateAnswer(node_id="a:1", error=None)
     sent = ["make 0", "begin a:1 b:1", "make 1", "begin c:1", "make 2", "begin d:1"]
     assert manager.asked == [*sent, "finish a:1"]

@@ -116,7 +116,7 @@ def test_an_id_whose_port_the_process_does_not_listen_on_is_not_believed(proc: F
     manager.id = "worker-1:45454"
     tasks = agent(proc).list_tasks(HOST, 5.0)
     assert (tasks.daemons, tasks.complete) == ((), False)
-    assert "says that it is 'worker-1:45454', whose port it does not listen on" in tasks.incomplete_reason
+    assert "has the id 'worker-1:45454', on whose port the process does not listen" in tasks.incomplete_reason
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,20 @@ from collections.abc import Collection, Container, Iterator, Mapping
 from fallow_hookspecs import Finding, Node, Process
 from fallow_yarn.diagnosis.common import some_of
 from fallow_yarn.diagnosis.node_manager import node_manager
-from fallow_yarn.diagnosis.probes import OUTSIDE, Outside
+from fallow_yarn.diagnosis.probes import PROBES, Probes
 from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.nm.discovery import Local
+from fallow_yarn.nm.discovery import LocalNodeManager
 from fallow_yarn.security.web_access import WebAccess
 
 
 def diagnose(
     node: Node,
-    known: Mapping[Process, Local],
+    known: Mapping[Process, LocalNodeManager],
     problems: Collection[str],
     own: Container[str],
     access: WebAccess,
     deadline: Deadline,
-    outside: Outside = OUTSIDE,
+    probes: Probes = PROBES,
 ) -> Iterator[Finding]:
     """All findings about one host. `problems`: of which NodeManager the id is not known, and why."""
     yield Finding(subject="ResourceManager", ok=True, detail="not asked: an agent asks this host alone")
@@ -29,11 +29,13 @@ def diagnose(
     for process, found in mine.items():
         detail = f"process {process.pid}, which answers at {found.web}: what runs below it counts as batch"
         yield Finding(subject=f"process of {found.node_id}", ok=True, detail=detail)
-        page = outside.node_page(found.web, access, deadline)
-        yield from node_manager(found.node_id, page, None, outside, is_named=False)
+        page = probes.node_page(found.web, access, deadline)
+        yield from node_manager(found.node_id, page, None, probes, is_named=False)
 
 
-def _found(node: Node, mine: Mapping[Process, Local], others: list[str], problems: Collection[str]) -> Finding:
+def _found(
+    node: Node, mine: Mapping[Process, LocalNodeManager], others: list[str], problems: Collection[str]
+) -> Finding:
     subject = f"NodeManagers of {node.name}"
     if mine:
         return Finding(subject=subject, ok=True, detail=some_of([found.node_id for found in mine.values()]))

@@ -15,7 +15,7 @@ _VARIABLE: Final = re.compile(r"\$\{([^${}\s]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DaemonConf:
     """Values by key, as written. None is a setting that is not there, or is no value of the kind asked for."""
 
     values: Mapping[str, str] = field(default_factory=dict)
@@ -48,12 +48,12 @@ class Settings:
         return None if value is None else value.rpartition(".")[2]
 
 
-def parse(page: bytes) -> Settings:
+def parse(page: bytes) -> DaemonConf:
     """The page as JSON or XML; ProtocolError if it is neither, or holds no setting."""
     values = _json(page) if page.lstrip()[:1] in (b"{", b"[") else _xml(page)
     if not values:
         raise ProtocolError("the page /conf holds no settings")
-    return Settings(values)
+    return DaemonConf(values)
 
 
 def _json(page: bytes) -> dict[str, str]:

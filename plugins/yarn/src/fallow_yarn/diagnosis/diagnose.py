@@ -8,7 +8,7 @@ from fallow_yarn.diagnosis import connection_errors, sizes
 from fallow_yarn.diagnosis import manager as manager_findings
 from fallow_yarn.diagnosis.kerberos import ticket
 from fallow_yarn.diagnosis.node_manager import node_manager
-from fallow_yarn.diagnosis.probes import OUTSIDE, Outside
+from fallow_yarn.diagnosis.probes import PROBES, Probes
 from fallow_yarn.diagnosis.registration import processes, registered
 from fallow_yarn.diagnosis.scheduler import scheduler
 from fallow_yarn.errors import (
@@ -43,16 +43,16 @@ def diagnose(
     own: Own,
     nodes: tuple[Node, ...],
     deadline: Deadline,
-    outside: Outside = OUTSIDE,
+    probes: Probes = PROBES,
 ) -> tuple[Finding, ...]:
     """All findings; of a ResourceManager that does not answer, why, port by port. Raises nothing."""
     facts = _tried(lambda: manager.facts(deadline))
-    standings = manager.states(deadline)
-    several = tuple(manager_findings.standings(standings))
+    rm_states = manager.states(deadline)
+    several = tuple(manager_findings.rm_states(rm_states))
     if access.login is not None:
         several += (ticket(access.login, access.service, deadline),)
     if spec.hadoop_conf_dir is not None:
-        found = [standing.addresses for standing in standings] or [manager.addresses]
+        found = [rm_state.addresses for rm_state in rm_states] or [manager.addresses]
         several += tuple(manager_findings.addresses(addresses) for addresses in found)
     addresses = manager.addresses
     if isinstance(facts, (StandbyError, *HOPELESS)):
@@ -64,7 +64,7 @@ def diagnose(
         answers = {Server.WEB: facts, Server.CLIENT: listed, Server.ADMIN: refused}
         errors = {kind: error for kind, error in answers.items() if isinstance(error, YarnError)}
         return (*manager_findings.ports(errors, addresses), *several)
-    page = outside.manager_page(addresses, access, deadline)
+    page = probes.manager_page(addresses, access, deadline)
     reading = _tried(lambda: manager.read(deadline))
     identity = facts.identity
     findings = [
@@ -87,7 +87,7 @@ def diagnose(
     largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids}, asked)
     findings += [] if largest is None else [largest]
     for node in nodes:
-        findings += _node(node, mine[node.name], facts, reading, spec, access, addresses, deadline, outside)
+        findings += _node(node, mine[node.name], facts, reading, spec, access, addresses, deadline, probes)
     return tuple(findings)
 
 
@@ -100,14 +100,14 @@ def _node(
     access: Access,
     addresses: RmAddresses,
     deadline: Deadline,
-    outside: Outside,
+    probes: Probes,
 ) -> Iterator[Finding]:
     """What there is to say of one host and its NodeManagers."""
     found = live(ids, reading.nodes)
-    yield registered(node, ids, found, spec, addresses, reading.nodes, outside.processes(()) if not ids else ())
+    yield registered(node, ids, found, spec, addresses, reading.nodes, probes.processes(()) if not ids else ())
     if not found:
         return
-    floor, host = floor_of(facts), outside.host_size()
+    floor, host = floor_of(facts), probes.host_size()
     used = [reading.nodes[node_id].node.used for node_id in found]
     total = Size(sum(size.memory_mb for size in used), sum(size.vcores for size in used))
     lend = None if host is None else sizes.lendable(host, total, spec.vcore_milli)
@@ -117,13 +117,13 @@ def _node(
         yield sizes.room(node.name, len(found), floor, lend)
     for node_id in found:
         entry = reading.nodes[node_id]
-        page = outside.node_page(entry.node.http_address, access, deadline)
+        page = probes.node_page(entry.node.http_address, access, deadline)
         yield sizes.current(entry, floor)
         if lend is not None and page.settings.values:
             yield sizes.configured(node_id, page.settings, floor, lend)
         is_named = node_id in (spec.rules(manager_is_local=False).configured(node.name) or ())
-        yield from node_manager(node_id, page, facts.identity, outside, is_named=is_named)
-    yield from processes(found, outside.processes(found))
+        yield from node_manager(node_id, page, facts.identity, probes, is_named=is_named)
+    yield from processes(found, probes.processes(found))
 
 
 def _tried(ask: Callable[[], _T]) -> _T | YarnError:

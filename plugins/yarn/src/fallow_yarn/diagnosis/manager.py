@@ -8,7 +8,7 @@ from fallow_yarn.diagnosis import connection_errors
 from fallow_yarn.diagnosis.probes import Page
 from fallow_yarn.errors import AccessDeniedError, NoSuchCallError, StandbyError, YarnError
 from fallow_yarn.rm.facts import Identity
-from fallow_yarn.rm.manager import Standing
+from fallow_yarn.rm.manager import RmState
 from fallow_yarn.rm.status import Status
 from fallow_yarn.settings.rm_addresses import RmAddresses, Server
 
@@ -31,20 +31,20 @@ def state(identity: Identity, addresses: RmAddresses) -> Finding:
     return Finding(subject="ResourceManager", ok=None, detail=detail, advice=advice)
 
 
-def standings(found: Iterable[Standing]) -> Iterator[Finding]:
+def rm_states(found: Iterable[RmState]) -> Iterator[Finding]:
     """What each of several says of itself: one is active, and each other one should stand by."""
     found = tuple(found)
-    active = [standing for standing in found if standing.status is Status.ACTIVE]
-    for standing in found:
-        subject, detail = f"ResourceManager {standing.addresses.name}", str(standing)
-        if standing.error is not None:
+    active = [rm_state for rm_state in found if rm_state.status is Status.ACTIVE]
+    for rm_state in found:
+        subject, detail = f"ResourceManager {rm_state.addresses.name}", str(rm_state)
+        if rm_state.error is not None:
             advice = "it cannot take over: start it, or correct its addresses"
             yield Finding(subject=subject, ok=False, detail=detail, advice=advice)
-        elif standing.status is Status.ACTIVE and len(active) > 1:
+        elif rm_state.status is Status.ACTIVE and len(active) > 1:
             advice = "one of them does not know that it was given up: the one that became active later is used"
             yield Finding(subject=subject, ok=None, detail=f"{detail}, as another one says too", advice=advice)
         else:
-            is_fine = standing.status in (Status.ACTIVE, Status.STANDBY)
+            is_fine = rm_state.status in (Status.ACTIVE, Status.STANDBY)
             yield Finding(subject=subject, ok=True if is_fine else None, detail=detail)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.daemon_conf import Settings
-from fallow_yarn.diagnosis.probes import Outside, Page
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf
+from fallow_yarn.diagnosis.probes import Page, Probes
 from fallow_yarn.http.loose_json import text
 from fallow_yarn.rm.facts import Identity
 
@@ -28,7 +28,7 @@ ADDRESS: Final = "yarn.nodemanager.address"
 
 
 def node_manager(
-    node_id: str, page: Page, manager: Identity | None, outside: Outside, *, is_named: bool
+    node_id: str, page: Page, manager: Identity | None, probes: Probes, *, is_named: bool
 ) -> Iterator[Finding]:
     """All findings about one; a single one if its settings cannot be read. `is_named`: in spec.nodeManagers.
 
@@ -44,9 +44,9 @@ def node_manager(
         )
         return
     yield _address(node_id, page.settings, is_named=is_named)
-    yield _disks(node_id, page.settings, outside.disk_used_percent)
+    yield _disks(node_id, page.settings, probes.disk_used_percent)
     yield _delay(node_id, page.settings)
-    yield _executor(node_id, page.settings, outside.has_cgroup)
+    yield _executor(node_id, page.settings, probes.has_cgroup)
 
 
 def _release(node_id: str, page: Page, manager: Identity | None) -> Finding:
@@ -64,7 +64,7 @@ def _release(node_id: str, page: Page, manager: Identity | None) -> Finding:
     return Finding(subject=subject, ok=True, detail=f"{version}{other}{does}")
 
 
-def _address(node_id: str, settings: Settings, *, is_named: bool) -> Finding:
+def _address(node_id: str, settings: DaemonConf, *, is_named: bool) -> Finding:
     subject = f"port of {node_id}"
     value = settings.text(ADDRESS)
     if value is None:
@@ -80,7 +80,7 @@ def _address(node_id: str, settings: Settings, *, is_named: bool) -> Finding:
     )
 
 
-def _disks(node_id: str, settings: Settings, used_percent: Callable[[str], float | None]) -> Finding:
+def _disks(node_id: str, settings: DaemonConf, used_percent: Callable[[str], float | None]) -> Finding:
     subject = f"disks of {node_id}"
     limit, folders = settings.number(DISK_LIMIT), _folders(settings)
     if settings.flag(DISK_CHECKS) is False:
@@ -107,7 +107,7 @@ def _disks(node_id: str, settings: Settings, used_percent: Callable[[str], float
     )
 
 
-def _delay(node_id: str, settings: Settings) -> Finding:
+def _delay(node_id: str, settings: DaemonConf) -> Finding:
     subject = f"delay before SIGKILL of {node_id}"
     delay_ms = settings.number(SIGKILL_DELAY)
     if delay_ms is None:
@@ -123,7 +123,7 @@ def _delay(node_id: str, settings: Settings) -> Finding:
     )
 
 
-def _executor(node_id: str, settings: Settings, has_cgroup: Callable[[str], bool]) -> Finding:
+def _executor(node_id: str, settings: DaemonConf, has_cgroup: Callable[[str], bool]) -> Finding:
     subject = f"executor of {node_id}"
     name = settings.class_name(EXECUTOR)
     if name is None:
@@ -152,7 +152,7 @@ def _executor(node_id: str, settings: Settings, has_cgroup: Callable[[str], bool
     )
 
 
-def _folders(settings: Settings) -> list[str]:
+def _folders(settings: DaemonConf) -> list[str]:
     """The folders for containers and logs as paths; a kind of disk in brackets may stand before each."""
     words = ",".join(settings.text(key) or "" for key in (LOCAL_DIRS, LOG_DIRS)).split(",")
     paths = (word.strip().rpartition("]")[2].removeprefix("file://") for word in words)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from fallow_hookspecs import Daemon
-from fallow_yarn.diagnosis.daemon_conf import Settings, parse
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf, parse
 from fallow_yarn.errors import YarnError
 from fallow_yarn.http.loose_json import Object, is_object, member
 from fallow_yarn.http.web import Web
@@ -35,7 +35,7 @@ class Page:
     ahead of this host's, None if it did not tell. `info`: a NodeManager's page about itself, empty if not read.
     """
 
-    settings: Settings = field(default_factory=Settings)
+    settings: DaemonConf = field(default_factory=DaemonConf)
     problem: str = ""
     ahead_seconds: float | None = None
     info: Object = field(default_factory=dict)
@@ -51,7 +51,7 @@ class HostSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
+class Probes:
     """The ways to look, which a test replaces."""
 
     manager_page: Callable[[RmAddresses, Access, Deadline], Page]
@@ -127,7 +127,7 @@ def _ahead_seconds(date: str, now: float) -> float | None:
         return None
 
 
-OUTSIDE: Final = Outside(
+PROBES: Final = Probes(
     manager_page=manager_page,
     node_page=node_page,
     host_size=host_size,

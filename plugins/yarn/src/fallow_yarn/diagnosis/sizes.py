@@ -5,7 +5,7 @@ from typing import Final
 
 from fallow_hookspecs import Finding
 from fallow_yarn.diagnosis.common import MANY_NODES
-from fallow_yarn.diagnosis.daemon_conf import Settings
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf
 from fallow_yarn.diagnosis.probes import HostSize
 from fallow_yarn.model.size import MIB_BYTES, Size, largest_of, size_words
 from fallow_yarn.rm.nodes import IN_SCHEDULER
@@ -61,7 +61,7 @@ def room(node: str, count: int, floor: Size, lend: Size) -> Finding:
     )
 
 
-def configured(node_id: str, settings: Settings, floor: Size, lend: Size) -> Finding:
+def configured(node_id: str, settings: DaemonConf, floor: Size, lend: Size) -> Finding:
     """Whether a NodeManager registers with more than could be lent: until Fallow speaks, all of it is given out."""
     subject = f"configured size of {node_id}"
     size = _configured(settings)
@@ -115,7 +115,7 @@ def largest(
     return Finding(subject=subject, ok=None, detail=detail, advice=advice)
 
 
-def _configured(settings: Settings) -> Size | None:
+def _configured(settings: DaemonConf) -> Size | None:
     memory_mb, vcores = settings.number(MEMORY), settings.number(VCORES)
     if memory_mb is None or vcores is None:
         return None

@@ -1,4 +1,4 @@
-"""The containers of one NodeManager, as its own web page lists them."""
+"""Reads the containers of a NodeManager from its web page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ INFO: Final = "/ws/v1/node/info"
 OPPORTUNISTIC: Final = "OPPORTUNISTIC"
 WAITING: Final = "SCHEDULED"
 DONE: Final = "DONE"
-ANSWER_SECONDS: Final = 2.0  # on the same host an answer takes milliseconds, but for a collection of garbage
+ANSWER_SECONDS: Final = 2.0  # an answer takes milliseconds on the same host, longer only during a garbage collection
 STATES: Final[Mapping[str, TaskState]] = MappingProxyType(
     {
         "NEW": TaskState.STARTING,
@@ -36,12 +36,12 @@ STATES: Final[Mapping[str, TaskState]] = MappingProxyType(
         DONE: TaskState.ENDING,
     }
 )
-"""The NodeManager's own states; a container in any other (running, paused, starting again) runs."""
+"""The NodeManager's states; in any other one (running, paused, relaunching) a container counts as running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container as its NodeManager has it. `is_done`: it has ended, and is listed a little longer."""
+    """A container as its NodeManager lists it. `is_done`: it has ended, and is listed for a little longer."""
 
     id: ContainerId
     user: str
@@ -53,7 +53,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """All containers of a NodeManager by id, and how many entries of its answer could not be read."""
+    """All containers of a NodeManager by id, and the number of entries that could not be read."""
 
     containers: Mapping[str, Container]
     unreadable: int = 0
@@ -71,7 +71,7 @@ def web_of(http_address: str, access: WebAccess) -> Web:
 
 
 def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
-    """What the NodeManager with this id lists. A ProtocolError if another one answers at its address.
+    """The containers that the NodeManager with this id lists; ProtocolError if another one answers there.
 
     A container that waits in the NodeManager's own queue holds nothing yet, and is left out.
     """
@@ -91,7 +91,7 @@ def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
 
 
 def _entries(web: Web, deadline: Deadline) -> list[object]:
-    """The list; where there is none, releases write `null`, an empty object or nothing at all."""
+    """The list; for an empty one releases write `null`, an empty object, or leave it out."""
     answer = web.json(CONTAINERS, deadline)
     inner = answer.get("containers") if is_object(answer) else answer
     if is_object(answer) and (not answer or ("containers" in answer and not inner)):
@@ -119,13 +119,13 @@ def _container(entry: Object) -> Container | None:
 
 
 Answer = Listing | YarnError
-"""What a NodeManager listed, or why it did not."""
+"""The list of a NodeManager, or the error that prevented it."""
 
 
 def ask(addresses: Mapping[str, str], access: WebAccess, deadline: Deadline) -> dict[str, Answer]:
-    """What each NodeManager lists, by node id; `addresses` are their web addresses, empty where not known.
+    """The list of each NodeManager, by node id; `addresses` are their web addresses, empty where not known.
 
-    One after the other, each with its share of the time: one that does not answer takes nobody else's.
+    They are asked one after the other, each within its share of the time, so that a silent one does not use it up.
     """
     answers: dict[str, Answer] = {}
     for position, (node_id, address) in enumerate(addresses.items()):
@@ -133,7 +133,7 @@ def ask(addresses: Mapping[str, str], access: WebAccess, deadline: Deadline) -> 
         try:
             answers[node_id] = read_containers(web_of(address, access), node_id, deadline.within(share))
         except ValueError:
-            answers[node_id] = YarnError(f"no web address of NodeManager {node_id} is known")
+            answers[node_id] = YarnError(f"the web address of NodeManager {node_id} is not known")
         except YarnError as error:
             answers[node_id] = error
     return answers

@@ -1,8 +1,8 @@
-"""The NodeManagers of this host, with their ids and where they answer, without a ResourceManager that lists them.
+"""Discovers the ids and web addresses of this host's NodeManagers, without a ResourceManager that lists them.
 
-One of the few ports that a NodeManager listens on is its web port, and the page there tells its id. An id counts only
-if the very process listens on its port too, so nobody passes for another one by what a page says. A process of a
-container is none, whatever its command line.
+A NodeManager listens on few ports. One of them is its web port, and the page there has its id. An id is accepted only
+if the same process also listens on the port of the id, so that no page can claim the id of another NodeManager. A
+process of a container is never a NodeManager, whatever its command line.
 """
 
 import ipaddress
@@ -25,11 +25,11 @@ WEB_PORTS: Final = (8042, 8044)
 """Hadoop's defaults, without and with TLS: they are tried first."""
 UNREAD_ADVICE: Final = "run Fallow as root or as its user"
 PORT_SECONDS: Final = 1.0
-"""How long a port has to answer: a debugger's never does."""
+"""The time that a port has to answer: a debugger's port never does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Local:
+class LocalNodeManager:
     """One NodeManager: `node_id` is as the ResourceManager names it, `web` is `host:port`."""
 
     node_id: str
@@ -38,27 +38,27 @@ class Local:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What is looked for: on a host with these names, the NodeManagers with these ids, or any if there are none."""
+    """What to discover: on a host with these names, the NodeManagers with these ids, or all if there are none."""
 
     host: Collection[str]
     ids: Collection[str] = ()
 
 
-class LocalNodeManagers:
-    """Finds them; what is known of a process is not asked again. `known` is by process.
+class Discovery:
+    """Discovers NodeManagers, and asks each process only once. `known` has them by process.
 
-    `unread` are those whose sockets may not be read, so that nobody knows which NodeManager each is.
+    `unread`: the processes whose sockets this user may not read, so that their ids remain unknown.
     """
 
     def __init__(self, access: WebAccess, proc_root: Path = PROC_ROOT) -> None:
-        self.known: Mapping[Process, Local] = {}
+        self.known: Mapping[Process, LocalNodeManager] = {}
         self.unread: tuple[Process, ...] = ()
         self._access = access
         self._proc_root = proc_root
         self._strangers: frozenset[Process] = frozenset()
 
-    def look(self, running: Iterable[Process], wanted: Wanted, deadline: Deadline) -> list[str]:
-        """Ask those of the running NodeManagers that are not known yet; why one that may be wanted stays unknown."""
+    def discover(self, running: Iterable[Process], wanted: Wanted, deadline: Deadline) -> list[str]:
+        """Ask the running NodeManagers that are not known yet; the reasons why wanted ones remain unknown."""
         running = tuple(running)
         known = {process: self.known[process] for process in running if process in self.known}
         strangers = self._strangers.intersection(running)
@@ -77,7 +77,7 @@ class LocalNodeManagers:
                 problems.append(f"NodeManager process {process.pid}: its sockets may not be read; {UNREAD_ADVICE}")
                 continue
             except OSError:
-                continue  # it ended while we looked
+                continue  # it has ended since
             if wanted.ids and ports.keys().isdisjoint(map(_port, wanted.ids)):
                 continue
             found = self._asked(process, ports, wanted, deadline)
@@ -93,8 +93,10 @@ class LocalNodeManagers:
             return True
         return container_of(read_cgroups(self._proc_root, process.pid)) is not None
 
-    def _asked(self, process: Process, ports: Mapping[int, str], wanted: Wanted, deadline: Deadline) -> Local | str:
-        """What it is, by the first of its ports that tells, or why that is not known."""
+    def _asked(
+        self, process: Process, ports: Mapping[int, str], wanted: Wanted, deadline: Deadline
+    ) -> LocalNodeManager | str:
+        """The NodeManager, from the first of its ports that has its id, or the reason why it remains unknown."""
         reason = "it listens nowhere yet"
         for web in self._addresses(process, ports, wanted):
             try:
@@ -104,12 +106,12 @@ class LocalNodeManagers:
                 continue
             node_id = text(member(answer, "nodeInfo", "id"))
             if _port(node_id) in ports:
-                return Local(node_id=node_id, web=web)
-            reason = f"{web} says that it is {node_id!r}, whose port it does not listen on"
+                return LocalNodeManager(node_id=node_id, web=web)
+            reason = f"{web} has the id {node_id!r}, on whose port the process does not listen"
         return reason
 
     def _addresses(self, process: Process, ports: Mapping[int, str], wanted: Wanted) -> Iterator[str]:
-        """Where it may answer, the likeliest first."""
+        """The possible web addresses, the most likely first."""
         is_here = is_in_our_network(self._proc_root, process.pid)
         by_name = (
             self._access.secure_nodes or self._access.authentication is not None
@@ -131,7 +133,7 @@ def _port(node_id: str) -> int | None:
 
 
 def _is_name(host: str) -> bool:
-    """Whether it is a name by which others know this host."""
+    """Whether it is a host name that is valid on other hosts too."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Processes of this host, read from /proc: who is whose child, in which session, and what names a container.
+"""Reads the processes of this host from /proc: parents, sessions, cgroups, and the containers that they name.
 
 Layouts are those of proc(5). A process that ends while it is read, or is hidden from this user, is left out.
 """
@@ -16,14 +16,14 @@ from fallow_yarn.model.container_id import ContainerId, named_in
 PROC_ROOT: Final = Path("/proc")
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 SETTLED_TICKS: Final = 10 * TICKS_PER_SECOND
-"""A process of this age is what it will be, as a rule: it has left behind the program that it was a copy of."""
+"""A process of this age has done its exec, as a rule, and runs the program that it was started for."""
 ENDED: Final = (b"Z", b"X")
 CHUNK_BYTES: Final = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """A process in one pass. `is_alive` is false for one that has ended and that its parent has not waited for."""
+    """A process at one time. `is_alive` is false for a zombie."""
 
     process: Process
     parent_pid: int
@@ -42,20 +42,20 @@ class Stat:
 
     @property
     def leads_session(self) -> bool:
-        """Whether it started its session."""
+        """Whether it is the leader of its session."""
         return self.session == self.process.pid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What a container's environment says of itself. `node_id` is empty where it does not say it."""
+    """The container and node ids in a process's environment. `node_id` is empty where it is missing."""
 
     container_id: str
     node_id: str
 
 
 def now_ticks() -> int:
-    """The present on the clock of start times: ticks since boot."""
+    """The current time on the clock of start times: ticks since boot."""
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
 
 
@@ -85,19 +85,19 @@ def read_user(proc_root: Path, pid: int) -> int | None:
 
 
 def read_cgroups(proc_root: Path, pid: int) -> tuple[str, ...]:
-    """The directories a process is in, each relative to the root of its hierarchy, without repetition."""
+    """The cgroup directories of a process, each relative to the root of its hierarchy, without repetition."""
     lines = _content(f"{proc_root}/{pid}/cgroup").decode(errors="surrogateescape").splitlines()
     return tuple(dict.fromkeys(line.split(":", 2)[-1].removesuffix(" (deleted)").strip("/") for line in lines))
 
 
 def container_of(cgroups: Iterable[str]) -> str | None:
-    """The container that a part of a directory's path names; the innermost if there are several."""
+    """The container that a component of a path names; the innermost if there are several."""
     parts = [part for path in cgroups for part in path.split("/") if ContainerId.parse(part) is not None]
     return parts[-1] if parts else None
 
 
 def own_cgroups(container_id: str, cgroups: Iterable[str]) -> tuple[str, ...]:
-    """A container's own directories: those named by its id, that the given ones are or lie in.
+    """A container's own directories, named by its id, among the given ones and their parents.
 
     A directory outside the reader's cgroup namespace has no path here, and is left out.
     """
@@ -110,7 +110,7 @@ def own_cgroups(container_id: str, cgroups: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_environment(proc_root: Path, pid: int) -> Environment | None:
-    """What the environment that a process was started with says; `None` if no container, or it cannot be read."""
+    """The initial environment of a container's process; `None` if it is none, or cannot be read."""
     raw = _content(f"{proc_root}/{pid}/environ").decode(errors="replace")
     values = {name: value for name, _, value in (entry.partition("=") for entry in raw.split("\0"))}
     container_id = values.get("CONTAINER_ID", "")
@@ -121,17 +121,17 @@ def read_environment(proc_root: Path, pid: int) -> Environment | None:
 
 
 def read_named(proc_root: Path, pid: int) -> set[str]:
-    """The ids of containers that stand in the command line of a process."""
+    """The container ids in the command line of a process."""
     return named_in(_content(f"{proc_root}/{pid}/cmdline"))
 
 
 def read_command(proc_root: Path, pid: int) -> list[bytes]:
-    """The arguments of a process; none if it has ended or they may not be read."""
+    """The arguments of a process; empty if it has ended or they may not be read."""
     return _content(f"{proc_root}/{pid}/cmdline").split(b"\0")
 
 
 def _content(path: str) -> bytes:
-    """What a file of a process holds; empty if the process has ended or the file may not be read."""
+    """The content of a file in /proc; empty if the process has ended or the file may not be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

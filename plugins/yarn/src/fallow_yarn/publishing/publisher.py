@@ -16,7 +16,7 @@ from fallow_yarn.rm.nodes import Node
 from fallow_yarn.rm.readings import NodeReading
 from fallow_yarn.settings.config import YarnSpec
 
-PORTION: Final = 200
+BATCH_SIZE: Final = 200
 """Of more offers so many go in a call: few enough that the first leaves soon, enough that more calls cost nothing."""
 
 
@@ -51,10 +51,10 @@ class Publisher:
         due: dict[str, tuple[Offer, NodeUpdate]] = {}
         answers: list[OfferAnswer] = []
 
-        def portions() -> Iterator[list[NodeUpdate]]:
-            for portion in _portions(offers):
+        def batches() -> Iterator[list[NodeUpdate]]:
+            for batch in _batches(offers):
                 updates = []
-                for offer in portion:
+                for offer in batch:
                     update = self._update(offer, capabilities, nodes)
                     if isinstance(update, OfferAnswer):
                         answers.append(update)
@@ -67,7 +67,7 @@ class Publisher:
                 self._nudge(updates, nodes, deadline)
                 yield updates
 
-        for taken in self._resend.send(self._manager, portions(), deadline):
+        for taken in self._resend.send(self._manager, batches(), deadline):
             offer, update = due[taken.node_id]
             self._running.pop(update.node_id, None)
             if taken.accepted and offer.take_back:
@@ -112,13 +112,13 @@ class Publisher:
             self._manager.update(nudges, deadline)
 
 
-def _portions(offers: Sequence[Offer]) -> Iterator[Sequence[Offer]]:
+def _batches(offers: Sequence[Offer]) -> Iterator[Sequence[Offer]]:
     """The offers of each call. Where one takes back all go in one, since what nudges it must be over before.
 
     They are in the order of their ids: a scheduler looks for a node from the one on that was changed longest ago, and
     finds soon what comes in the order of the last time.
     """
-    count = len(offers) if any(offer.take_back for offer in offers) else PORTION
+    count = len(offers) if any(offer.take_back for offer in offers) else BATCH_SIZE
     in_order = sorted(offers, key=attrgetter("framework_node"))
     for start in range(0, len(in_order), count):
         yield in_order[start : start + count]

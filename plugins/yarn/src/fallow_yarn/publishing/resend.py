@@ -13,7 +13,7 @@ from threading import Lock
 from fallow_yarn.errors import YarnError
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate, UpdateAnswer
-from fallow_yarn.rm.batches import update_in_portions
+from fallow_yarn.rm.batches import update_in_batches
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE
 from fallow_yarn.rm.readings import NodeReading
@@ -32,13 +32,13 @@ class Resend:
         self._open: set[str] = set()  # not seen yet at the ResourceManager that has taken over
 
     def send(
-        self, manager: Manager, portions: Iterable[Sequence[NodeUpdate]], deadline: Deadline
+        self, manager: Manager, batches: Iterable[Sequence[NodeUpdate]], deadline: Deadline
     ) -> Iterator[UpdateAnswer]:
-        """Send new sizes (see `update_in_portions`). One that was not answered is a node's newest too: it may have
+        """Send new sizes (see `update_in_batches`). One that was not answered is a node's newest too: it may have
         arrived.
         """
         with self._lock:
-            for answer in update_in_portions(manager, self._noted(portions), deadline):
+            for answer in update_in_batches(manager, self._noted(batches), deadline):
                 if not answer.accepted:
                     del self._updates[answer.node_id]
                 yield answer
@@ -66,7 +66,7 @@ class Resend:
                     manager.update(due, deadline)
                 self._open -= shown
 
-    def _noted(self, portions: Iterable[Sequence[NodeUpdate]]) -> Iterator[Sequence[NodeUpdate]]:
-        for updates in portions:
+    def _noted(self, batches: Iterable[Sequence[NodeUpdate]]) -> Iterator[Sequence[NodeUpdate]]:
+        for updates in batches:
             self._updates |= {update.node_id: update for update in updates}
             yield updates

@@ -1,8 +1,7 @@
-"""Many new sizes in several calls, which are under way at the same time on one connection.
+"""Sends many new sizes in several calls at the same time on one connection.
 
-So the ResourceManager carries out a portion while the next one is being made, and while what became of the one before
-is being told. Nothing more is tried here: what is not simply taken is sent again by `Manager.update`, which finds
-unknown nodes and another ResourceManager.
+The ResourceManager carries out one batch while the next is prepared and the results of the one before are reported. A
+batch that fails is sent again with `Manager.update`, which handles unknown nodes and a failover.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,18 +13,18 @@ from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.manager import Manager
 
 
-def update_in_portions(
-    manager: Manager, portions: Iterable[Sequence[NodeUpdate]], deadline: Deadline
+def update_in_batches(
+    manager: Manager, batches: Iterable[Sequence[NodeUpdate]], deadline: Deadline
 ) -> Iterator[UpdateAnswer]:
-    """Send each portion in a call of its own, and say of each update what became of it, as soon as that is known. The
-    next portion is asked for when the one before has been sent.
+    """Send each batch in a call of its own, and yield the result of each update as soon as it is known. The next batch
+    is requested when the one before has been sent.
 
-    Raises a YarnError if that ended everything: nobody was refused or accepted then.
+    Raises a YarnError if no update was accepted or refused before it.
     """
     begun: list[tuple[Sequence[NodeUpdate], Finish]] = []
     left: list[NodeUpdate] = []
-    is_one_taken = maybe_sent = False
-    for updates in portions:
+    is_one_accepted = maybe_sent = False
+    for updates in batches:
         if left or not updates:
             left += updates
             continue
@@ -41,10 +40,10 @@ def update_in_portions(
             left += updates
             maybe_sent = maybe_sent or error.maybe_sent
         else:
-            is_one_taken = True
+            is_one_accepted = True
             yield from (UpdateAnswer(node_id=update.node_id, error=None) for update in updates)
     if left:
-        yield from _sent_again(manager, left, deadline, maybe_sent=maybe_sent, raises=not is_one_taken)
+        yield from _sent_again(manager, left, deadline, maybe_sent=maybe_sent, raises=not is_one_accepted)
 
 
 def _sent_again(

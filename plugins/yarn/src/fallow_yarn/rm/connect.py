@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from fallow_yarn.rm.active import ActiveManager, Lead
+from fallow_yarn.rm.active import ActiveIndex, ActiveManager
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.manager import Manager
@@ -17,10 +17,10 @@ class Shared:
 
     access: Access
     history: SizeHistory = field(default_factory=SizeHistory)
-    lead: Lead = field(default_factory=Lead)
+    active: ActiveIndex = field(default_factory=ActiveIndex)
 
 
 def resource_manager(found: tuple[RmAddresses, ...], shared: Shared) -> Manager:
     """The ResourceManager at these addresses, or the active one if there are several; not connected yet."""
     managers = [ResourceManager(addresses, shared.access, shared.history) for addresses in found]
-    return managers[0] if len(managers) == 1 else ActiveManager(managers, shared.lead, time.monotonic)
+    return managers[0] if len(managers) == 1 else ActiveManager(managers, shared.active, time.monotonic)

@@ -17,8 +17,8 @@ from fallow_yarn.settings.rm_addresses import RmAddresses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What a ResourceManager says of itself, or why it does not (`error`)."""
+class RmState:
+    """The state that a ResourceManager reports, or the error that prevented it."""
 
     addresses: RmAddresses
     status: Status = Status.UNKNOWN
@@ -29,32 +29,32 @@ class Standing:
 
 
 class Manager(Protocol):
-    """What this plugin asks of a ResourceManager, be it the only one or one of several; see `ResourceManager`."""
+    """The calls to the only ResourceManager or to the active one of several; see `ResourceManager`."""
 
     @property
     def addresses(self) -> RmAddresses:
-        """Where it is; of several, the one that is taken for the active one."""
+        """Its addresses; with several, of the one that is used as the active one."""
 
     def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
-        """All nodes as it lists them."""
+        """All nodes, as the ResourceManager lists them."""
 
     def read(self, deadline: Deadline) -> Reading:
         """All nodes with the sizes in force."""
 
     def facts(self, deadline: Deadline) -> Facts:
-        """Who answers."""
+        """The identity and the scheduler's settings."""
 
     def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
         """Send new sizes."""
 
     def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
-        """Send new sizes without waiting for what becomes of them; `update` is for those that this fails for."""
+        """Send new sizes without waiting for the answer; on failure use `update`."""
 
     def check_rights(self, deadline: Deadline) -> None:
-        """Show that the user may change sizes."""
+        """Check that the user may change sizes; AccessDeniedError if not."""
 
     def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
-        """Have it read its lists of nodes again."""
+        """Have it read its exclude and include files again."""
 
     def setting(self, key: str, deadline: Deadline) -> str | None:
         """One of its own settings."""
@@ -65,8 +65,8 @@ class Manager(Protocol):
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         """Have a container signalled."""
 
-    def states(self, deadline: Deadline) -> tuple[Standing, ...]:
-        """What each of several says of itself; nothing if it is the only one."""
+    def states(self, deadline: Deadline) -> tuple[RmState, ...]:
+        """The state that each of several ResourceManagers reports; empty if it is the only one."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -15,10 +15,10 @@ DEFAULT_MINIMUM: Final = Size(memory_mb=1024, vcores=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReading:
-    """A node, and what its scheduler has for it; None is what this reading could not tell.
+    """A node with its scheduler's values; None is a value that this reading could not determine.
 
-    `in_force`: the size the scheduler works with. `used`: what it has allocated. Both are None for a node that is not
-    in the scheduler, be it unhealthy or gone; its containers may run all the same.
+    `in_force`: the size that the scheduler works with. `used`: its allocation. Both are None for a node that is not in
+    the scheduler, such as an unhealthy one; its containers may still run.
     """
 
     node: Node
@@ -36,17 +36,17 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Who answers, and how its scheduler is set up (None while it is not active)."""
+    """The identity, and the scheduler's settings (None while it is not active)."""
 
     identity: Identity
     setup: Setup | None
 
 
 def floor_of(facts: Facts) -> Size:
-    """The smallest size at which a NodeManager can be kept.
+    """The smallest size of a node with which its NodeManager survives a restart of the ResourceManager.
 
-    From 3.3 on a NodeManager registers with the size it was last told; with less than the scheduler's minimum
-    allocation it is refused when the ResourceManager restarts, and exits. Before 3.3 it is never told.
+    From 3.3 on a NodeManager registers with the size that it was sent last; below the scheduler's minimum allocation it
+    is refused when the ResourceManager restarts, and exits. Before 3.3 no size is sent to it.
     """
     if not facts.identity.takes_back:
         return Size(0, 0)
