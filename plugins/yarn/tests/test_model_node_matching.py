@@ -1,17 +1,25 @@
 import pytest
 
 from fallow_hookspecs import Node, Pod
-from fallow_yarn.model.node_matching import NODE_ID_KEY, Rules, by_host, host_of, is_loopback, own_ids, superseded
+from fallow_yarn.model.node_matching import (
+    NODE_ID_KEY,
+    MatchingRules,
+    by_host,
+    host_of,
+    is_loopback,
+    own_ids,
+    superseded,
+)
 
 CLUSTER = ("nm-1.pods:45454", "nm-1.pods:45455", "nm-2.pods:45454", "localhost:7")
 
 
 def own(*node_ids: str, addresses: tuple[str, ...] = (), local: bool = False) -> list[str]:
-    return own_ids(by_host(node_ids), Node(name="n1", addresses=addresses), Rules(manager_is_local=local))
+    return own_ids(by_host(node_ids), Node(name="n1", addresses=addresses), MatchingRules(manager_is_local=local))
 
 
-def own_of(node: Node, rules: Rules | None = None) -> list[str]:
-    return own_ids(by_host(CLUSTER), node, rules or Rules())
+def own_of(node: Node, rules: MatchingRules | None = None) -> list[str]:
+    return own_ids(by_host(CLUSTER), node, rules or MatchingRules())
 
 
 def pod(**values: object) -> Pod:
@@ -57,12 +65,12 @@ def test_loopback_names_count_only_where_the_resource_manager_is_local(node_id: 
 
 def test_a_list_in_the_config_replaces_the_addresses() -> None:
     ids = ("worker-1:1", "worker-1:2", "localhost:3")
-    rules = Rules(listed=("localhost:3", "worker-1:2", "nowhere:4"))
+    rules = MatchingRules(listed=("localhost:3", "worker-1:2", "nowhere:4"))
     assert own_ids(by_host(ids), Node(name="n1", addresses=("worker-1",)), rules) == ["localhost:3", "worker-1:2"]
 
 
 def test_a_map_in_the_config_replaces_all_else_for_the_nodes_that_it_has() -> None:
-    rules = Rules(by_node={"n1": ["nm-2.pods:45454", "unknown:1"]})
+    rules = MatchingRules(by_node={"n1": ["nm-2.pods:45454", "unknown:1"]})
     assert own_of(Node(name="n1", addresses=("nm-1.pods",)), rules) == ["nm-2.pods:45454"]
     assert own_of(Node(name="n2", addresses=("nm-1.pods",)), rules) == ["nm-1.pods:45454", "nm-1.pods:45455"]
 
@@ -88,7 +96,9 @@ def test_a_pod_or_a_node_names_its_node_managers(kind: str, value: str, expected
 
 def test_the_key_of_the_label_is_a_setting() -> None:
     labels = {NODE_ID_KEY: "nm-1.pods:45454", "example.com/nm": "nm-2.pods:45454"}
-    assert own_of(Node(name="n1", pods=(pod(labels=labels),)), Rules(key="example.com/nm")) == ["nm-2.pods:45454"]
+    assert own_of(Node(name="n1", pods=(pod(labels=labels),)), MatchingRules(key="example.com/nm")) == [
+        "nm-2.pods:45454"
+    ]
 
 
 def test_an_address_of_a_pod_counts_as_one_of_its_node_does() -> None:

@@ -5,18 +5,18 @@ import pytest
 
 from fallow_yarn.errors import DeadlineError
 from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.security.bounded_call import Aside
+from fallow_yarn.security.bounded_call import BoundedCalls
 
 
 def test_what_is_called_aside_returns_and_raises_as_ever() -> None:
-    aside = Aside()
-    assert aside.call(lambda: 7, Deadline.after(10), "late") == 7
+    calls = BoundedCalls()
+    assert calls.call(lambda: 7, Deadline.after(10), "late") == 7
     with pytest.raises(ZeroDivisionError):
-        aside.call(lambda: 1 // 0, Deadline.after(10), "late")
+        calls.call(lambda: 1 // 0, Deadline.after(10), "late")
 
 
 def test_while_a_call_hangs_the_next_ones_end_in_time_and_start_nothing() -> None:
-    aside, free, begun = Aside(), threading.Event(), list[str]()
+    calls, free, begun = BoundedCalls(), threading.Event(), list[str]()
 
     def hanging(name: str) -> Callable[[], None]:
         def hang() -> None:
@@ -27,8 +27,8 @@ def test_while_a_call_hangs_the_next_ones_end_in_time_and_start_nothing() -> Non
 
     for name in ("first", "second", "third"):
         with pytest.raises(DeadlineError, match="late"):
-            aside.call(hanging(name), Deadline.after(0.05), "late")
+            calls.call(hanging(name), Deadline.after(0.05), "late")
     assert begun == ["first"]
     free.set()
-    aside.call(hanging("fourth"), Deadline.after(10), "late")
+    calls.call(hanging("fourth"), Deadline.after(10), "late")
     assert begun == ["first", "fourth"]

@@ -1,6 +1,6 @@
-"""Reading values out of JSON whose shape varies between releases.
+"""Reads values from JSON whose shape differs between releases.
 
-Numbers come as numbers or as text; a list of one may be the bare object; an empty one may be null, "" or missing.
+A number may be text; a list of one may be the object itself; an empty list may be null, "" or missing.
 """
 
 from typing import TypeGuard
@@ -9,25 +9,25 @@ Object = dict[str, object]
 
 
 def is_object(value: object) -> TypeGuard[Object]:
-    """Whether this is a JSON object (whose keys are always text)."""
+    """Whether this is a JSON object."""
     return isinstance(value, dict)
 
 
 def member(value: object, *keys: str) -> object:
-    """The member at the end of a path of keys; None if anything on the way is missing or no object."""
+    """The member at the end of a path of keys; None if a part of the path is missing or not an object."""
     for key in keys:
         value = value.get(key) if is_object(value) else None
     return value
 
 
 def objects(value: object) -> list[Object]:
-    """The objects of what should be a list of them."""
+    """The objects of a list; a single object counts as a list of one."""
     entries = value if isinstance(value, list) else [value]
     return [entry for entry in entries if is_object(entry)]
 
 
 def integer(value: object) -> int | None:
-    """A whole number of at most 64 bits, also one written as text; None for anything else."""
+    """An integer of at most 64 bits, also as text; None for anything else."""
     if isinstance(value, str):
         digits = value.strip().removeprefix("-")
         value = int(value) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
@@ -37,5 +37,5 @@ def integer(value: object) -> int | None:
 
 
 def text(value: object) -> str:
-    """Text, or empty if it is none."""
+    """The text; empty if the value is not text."""
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""GET from a web address of a Hadoop daemon: no proxy, no redirect followed, a size limit, a deadline over it all."""
+"""GET requests to a Hadoop daemon's web server: without proxy and redirects, with a size limit and a deadline."""
 
 import http.client
 import io
@@ -47,7 +47,7 @@ class Authentication(Protocol):
 
 
 class Web:
-    """The web server of a Hadoop daemon. A connection a request: the answers are few, and none is left half read."""
+    """The web server of a Hadoop daemon. Each request has a connection of its own."""
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class Web:
         self._cookies = {} if cookies is None else cookies
 
     def json(self, path: str, deadline: Deadline) -> object:
-        """The JSON of a page. `path` may hold a query; what it is made of must be quoted already."""
+        """The JSON of a page. `path` may have a query, whose parts must be quoted already."""
         return self.decoded(path, deadline, object)
 
     def decoded(self, path: str, deadline: Deadline, kind: type[T]) -> T:
-        """The JSON of a page as one kind of value; of a large answer a struct keeps only what is wanted.
+        """The JSON of a page as a type; a struct keeps only its fields of a large answer.
 
-        :raises ProtocolError: it is no JSON, or no such value.
+        :raises ProtocolError: it is not JSON, or not of the type.
         """
         body = self.page(path, deadline)
         try:
@@ -85,7 +85,7 @@ class Web:
             raise ProtocolError(self._explain(path, f"no such JSON ({error}); it begins with {start!r}")) from None
 
     def decoded_if_found(self, path: str, deadline: Deadline, kind: type[T]) -> T | None:
-        """The JSON of a page as one kind of value; None if the server says that there is none (404)."""
+        """The JSON of a page as a type; None if there is no such page (404)."""
         try:
             return self.decoded(path, deadline, kind)
         except RemoteError as error:
@@ -94,14 +94,14 @@ class Web:
             raise
 
     def page(self, path: str, deadline: Deadline) -> bytes | bytearray:
-        """The body of a page that was found."""
+        """The body of a page."""
         return self.dated_page(path, deadline)[0]
 
     def dated_page(self, path: str, deadline: Deadline) -> tuple[bytearray, str]:
-        """The body of a page that was found, and the server's own time (its `Date` header; empty if it has none)."""
+        """The body of a page, and the server's time (its `Date` header; empty without one)."""
         had_cookie = self.endpoint.authority in self._cookies
         response, body = self._exchange(path, deadline)
-        if response.status == http.client.UNAUTHORIZED and had_cookie:  # it lasts for hours, and not for ever
+        if response.status == http.client.UNAUTHORIZED and had_cookie:  # it has expired
             self._cookies.pop(self.endpoint.authority, None)
             response, body = self._exchange(path, deadline)
         if response.status != http.client.OK:
@@ -173,7 +173,7 @@ class Web:
         return RemoteError(message, kind=kind, detail=detail)
 
     def _foreign(self, path: str, error: http.client.BadStatusLine) -> ProtocolError:
-        """What a first line that is not HTTP's means; an empty one is the end of the connection."""
+        """The error for a first line that is not HTTP; an empty one is the end of the connection."""
         if isinstance(error, http.client.RemoteDisconnected):
             return ProtocolError(self._explain(path, f"no HTTP answer: {first_line(str(error))}"))
         if str(error).startswith("\x15\x03"):
@@ -186,13 +186,13 @@ class Web:
 
 
 def _signed_cookie(response: http.client.HTTPResponse) -> str:
-    """The cookie by which the server knows who asked, without its attributes."""
+    """The session cookie of the server's authentication, without its attributes."""
     cookies = (header.partition(";")[0].strip() for header in response.headers.get_all("Set-Cookie", []))
     return next((cookie for cookie in cookies if cookie.startswith("hadoop.auth=") and len(cookie) > 16), "")
 
 
 class _Incoming(io.RawIOBase):
-    """What comes over a channel, as the file that http.client reads; it bounds the time and the bytes."""
+    """The data of a channel as a file for http.client, with a limit of time and bytes."""
 
     def __init__(self, channel: Channel, deadline: Deadline) -> None:
         self._channel = channel
@@ -200,7 +200,7 @@ class _Incoming(io.RawIOBase):
         self._left_bytes = MAX_ANSWER_BYTES
 
     def makefile(self, _mode: str) -> io.BufferedReader:
-        """What http.client asks of a socket."""
+        """The method of a socket that http.client needs."""
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
@@ -222,12 +222,12 @@ def _decoded(body: bytes | bytearray, kind: type[T]) -> T:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        # A daemon may write NaN for a share of nothing. It is no JSON, and the standard library takes it.
+        # A daemon may write NaN for 0/0, which is not JSON; the standard library accepts it.
         return msgspec.convert(json.loads(body), kind)
 
 
 def _java_message(body: bytearray) -> str:
-    """The message in the JSON of an error page (Hadoop's own, or its web server's), if that is what the body is."""
+    """The message in the JSON of an error page, of Hadoop or of its web server; empty for another body."""
     try:
         answer = json.loads(body)
         return first_line(text(member(answer, "RemoteException", "message")) or text(member(answer, "message")))

@@ -1,4 +1,4 @@
-"""Ids of containers: `container_[eEPOCH_]TIMESTAMP_APPLICATION_ATTEMPT_NUMBER`, and what they say."""
+"""Container ids: `container_[eEPOCH_]TIMESTAMP_APPLICATION_ATTEMPT_NUMBER`."""
 
 import re
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _WORD = re.compile(rb"(?<![A-Za-z0-9_-])container_[e0-9_]+(?![A-Za-z0-9_-])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerId:
-    """One container. `number` counts within the attempt of the application, from 1 after each start of it.
+    """One container. `number` counts from 1 within the attempt of the application.
 
-    `epoch` counts the starts of the ResourceManager that remembers applications.
+    `epoch` counts the restarts of the ResourceManager with work-preserving recovery.
     """
 
     text: str
@@ -29,7 +29,7 @@ class ContainerId:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """What an id says; `None` if it is none."""
+        """The parsed id; `None` if the text is not one."""
         match = _ID.fullmatch(text)
         if match is None:
             return None
@@ -47,10 +47,10 @@ class ContainerId:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first of its attempt, as a rule the application master."""
+        """Whether it is the first of its attempt: as a rule, the application master."""
         return self.number == 1
 
 
 def named_in(raw: bytes) -> set[str]:
-    """The ids that stand in a text as words of their own, such as a part of a path."""
+    """The ids that are whole words of a text, such as components of a path."""
     return {word for match in _WORD.findall(raw) if ContainerId.parse(word := match.decode()) is not None}

@@ -1,15 +1,14 @@
-"""Which of the ResourceManager's nodes are NodeManagers of a node of ours. Pure.
+"""Matches the ResourceManager's nodes with Fallow's nodes. Pure.
 
-A node id is `host:port` as the ResourceManager names it, and it always comes from the ResourceManager's own list:
-nothing is made up that it does not know. What the config names for a node replaces all else. Without that an id is a
-node's if
+A node id is `host:port`, as in the ResourceManager's list of nodes; no other id is ever used. If the config names the
+ids of a node, only these match. Otherwise an id belongs to a node if
 
-- its host is an address of the node, or of a pod that runs there; names of the loopback interface count only where the
-  ResourceManager itself is reached by one: any other host's NodeManager may call itself `localhost` too;
-- a label or an annotation of the node, or of a pod that runs there, names it, or its host with all ports.
+- its host is an address of the node or of a pod on it; loopback names count only if the ResourceManager itself is
+reached through loopback, since the NodeManager of any other host may call itself `localhost` too;
+- a label or an annotation of the node, or of a pod on it, names the id, or its host for all ports.
 
-A NodeManager that starts again at another port is another node for the ResourceManager, which keeps the old one for
-ten minutes more. `superseded` says which ids are such old ones.
+A NodeManager that restarts at another port is a new node for the ResourceManager, which keeps the old one for ten more
+minutes. `superseded` finds such old ids.
 """
 
 import ipaddress
@@ -20,13 +19,13 @@ from dataclasses import dataclass
 from fallow_hookspecs import Node
 
 NODE_ID_KEY = "yarn.hadoop.apache.org/node-id"
-"""The label or annotation that names the NodeManagers of a pod, as Koordinator's charts for Hadoop have it."""
+"""The label or annotation with the NodeManagers of a pod, as in Koordinator's charts for Hadoop."""
 
 LOOPBACK_NAMES = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
 
 
 def by_host(node_ids: Iterable[str]) -> dict[str, list[str]]:
-    """The ids by their host: so that each of many nodes finds its own without a look at all."""
+    """The ids by host, as an index for `own_ids`."""
     found: dict[str, list[str]] = {}
     for node_id in node_ids:
         found.setdefault(host_of(node_id), []).append(node_id)
@@ -34,10 +33,10 @@ def by_host(node_ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """How NodeManagers are found. `listed`: their ids on the one node there is; `by_node`: those of each node.
+class MatchingRules:
+    """How NodeManagers are matched. `listed`: their ids on the only node; `by_node`: those of each node.
 
-    `key`: the label or annotation that names them.
+    `key`: the label or annotation with their ids. `manager_is_local`: the ResourceManager is reached through loopback.
     """
 
     listed: Collection[str] | None = None
@@ -46,11 +45,11 @@ class Rules:
     manager_is_local: bool = False
 
     def configured(self, node: str) -> Collection[str] | None:
-        """The ids that the config names for a node; `None` where it leaves that open."""
+        """The ids that the config names for a node; `None` if it names none."""
         return self.listed if self.by_node is None else self.by_node.get(node)
 
 
-def own_ids(ids_by_host: Mapping[str, Collection[str]], node: Node, rules: Rules) -> list[str]:
+def own_ids(ids_by_host: Mapping[str, Collection[str]], node: Node, rules: MatchingRules) -> list[str]:
     """The ids, in order, that belong to a node."""
     configured = rules.configured(node.name)
     if configured is not None:
@@ -65,9 +64,9 @@ def own_ids(ids_by_host: Mapping[str, Collection[str]], node: Node, rules: Rules
 
 
 class OwnIds(Container[str]):
-    """All ids that are a node's by the rules, whether anybody lists them or not."""
+    """All ids that belong to a node by the rules, listed or not."""
 
-    def __init__(self, node: Node, rules: Rules) -> None:
+    def __init__(self, node: Node, rules: MatchingRules) -> None:
         self._node, self._rules = node, rules
 
     def __contains__(self, node_id: object) -> bool:
@@ -75,10 +74,10 @@ class OwnIds(Container[str]):
 
 
 def superseded(listening: Mapping[str, int], last_seen: Mapping[str, int]) -> frozenset[str]:
-    """The ids whose NodeManager has ended, and whose host has one that started after that.
+    """The ids whose NodeManager has ended, and on whose host another one started after that.
 
-    `listening`: when the process started that has the port of an id now; `last_seen`: when there last was one. Times
-    are on the clock of start times. One that is only starting again has its port back soon, and no successor.
+    `listening`: the start time of the process that has the port of an id now; `last_seen`: when a process last had it.
+    Times are on the clock of start times. A NodeManager that restarts at the same port has no successor.
     """
     starts: dict[str, int] = {}
     for node_id, started in listening.items():
@@ -104,7 +103,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _named(value: str, ids_by_host: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """The known ids that a label or annotation names: full ids or hosts, with commas or blanks between them."""
+    """The known ids that a label or annotation names: ids or hosts, separated by commas or blanks."""
     for word in filter(None, re.split(r"[\s,]+", value)):
         yield from ids_by_host.get(_canonical(word.strip("[]")), ())
         yield from (known for known in ids_by_host.get(host_of(word), ()) if _port(known) == _port(word))
@@ -115,7 +114,7 @@ def _port(node_id: str) -> str:
 
 
 def _canonical(host: str) -> str:
-    """One way to write each name and address: Java writes an IPv6 address in full."""
+    """A canonical form of names and addresses: Java writes an IPv6 address in full."""
     try:
         return str(ipaddress.IPv6Address(host)) if ":" in host else host.lower()
     except ValueError:

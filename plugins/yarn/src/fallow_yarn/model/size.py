@@ -1,4 +1,4 @@
-"""Sizes in YARN's units and in Fallow's: 1 "MB" of YARN is 1 MiB, and what a vcore stands for is a setting."""
+"""Sizes in YARN's units and in Fallow's: 1 "MB" of YARN is 1 MiB; a setting has the milli-cores of a vcore."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ def largest_of(sizes: Iterable[Size]) -> Size:
 
 
 def size_within(*, cpu_milli: int, memory_bytes: int, vcore_milli: int) -> Size:
-    """The largest size that is no more than the given amounts. `vcore_milli`: milli-cores that one vcore stands for."""
+    """The largest size within the given amounts. `vcore_milli`: milli-cores of one vcore."""
     return Size(memory_bytes // MIB_BYTES, cpu_milli // vcore_milli)
 
 
 def cpu_milli(size: Size, vcore_milli: int) -> int:
-    """What the vcores of a size stand for, in milli-cores."""
+    """The vcores of a size in milli-cores."""
     return size.vcores * vcore_milli
 
 

@@ -1,4 +1,4 @@
-"""A TCP connection that keeps a deadline over any number of reads and writes, however the peer drips."""
+"""A TCP connection whose reads and writes keep a deadline, even if the peer sends byte by byte."""
 
 import errno
 import socket
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 64 << 10
 GONE_SECONDS: Final = 4.0
-"""How long a host may not confirm what it is sent, be that the wish to connect. One that is slow confirms it."""
+"""How long a host may leave data, or a connection request, without a TCP acknowledgement. A slow host acknowledges."""
 
 
 class Channel:
@@ -37,12 +37,12 @@ class Channel:
         """Connect to the first of the host's addresses that answers; each gets its share of the time, not more than
         `GONE_SECONDS`.
 
-        With `tls` what is sent and received goes through it, once the server has shown a certificate that it trusts.
+        With `tls` all data is encrypted, after the server has shown a certificate that the context trusts.
 
-        The one thing that cannot be cut short is the system's name look-up, which has time limits of its own
-        (resolv.conf); an address instead of a name avoids it.
+        Only the system's name look-up cannot be interrupted. It has time limits of its own (resolv.conf); an address
+        instead of a name avoids it.
         """
-        # In bytes it is not looked for in the large tables of other scripts, which would stay in memory.
+        # As bytes it needs no IDNA codec, whose large tables would stay in memory.
         host = endpoint.host.encode() if endpoint.host.isascii() else endpoint.host
         try:
             found = socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM)
@@ -78,7 +78,7 @@ class Channel:
         )
 
     def send(self, data: bytes, deadline: Deadline) -> None:
-        """Send all of `data`. If this raises, the peer has not got the whole of it."""
+        """Send all of `data`. If this raises, the peer has not received all of it."""
         self._limit(deadline)
         try:
             self._socket.sendall(data)
@@ -88,7 +88,7 @@ class Channel:
             raise self._lost(error.strerror or str(error)) from None
 
     def receive(self, most_bytes: int, deadline: Deadline) -> bytes:
-        """What has come, at least one byte and at most `most_bytes`; empty at the peer's end."""
+        """Received data, at least one byte and at most `most_bytes`; empty if the peer has closed."""
         self._limit(deadline)
         try:
             return self._socket.recv(min(most_bytes, CHUNK_BYTES))
@@ -98,10 +98,10 @@ class Channel:
             raise self._lost(error.strerror or str(error)) from None
 
     def receive_exactly(self, count: int, deadline: Deadline, *, begun: bool = False) -> bytes:
-        """`count` bytes. Memory grows with what arrives, not with what was announced.
+        """`count` bytes. Memory grows with the received data, not with the announced length.
 
-        An end before the first byte is a ConnectionLostError, and a ProtocolError if something of the same answer has
-        arrived: here, or before this call (`begun`).
+        An end before the first byte is a ConnectionLostError; a ProtocolError if a part of the same answer was
+        received, in this call or before it (`begun`).
         """
         received = bytearray()
         while len(received) < count:
@@ -121,7 +121,7 @@ class Channel:
         return bytes(received)
 
     def is_quiet(self) -> bool:
-        """Whether the connection still stands and nothing waits in it, as it should be between two calls."""
+        """Whether the connection is open and has no unread data, as it should be between two calls."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -142,7 +142,7 @@ class Channel:
         self._socket.settimeout(left)
 
     def _timed_out(self, error: TimeoutError, doing: str) -> DeadlineError | SilentHostError:
-        """The deadline, or that of the kernel for a host that confirms nothing."""
+        """The error for the deadline, or for the kernel's time-out of a host that acknowledges nothing."""
         if error.errno == errno.ETIMEDOUT:
             return SilentHostError(
                 f"{self.endpoint}: the host of a connection that stood confirms nothing; is it up, and the way there?"

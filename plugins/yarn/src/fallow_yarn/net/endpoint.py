@@ -1,14 +1,14 @@
-"""An address of a ResourceManager, with all that a message about it should say."""
+"""An address of a Hadoop daemon, with what a message about it needs."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Host and port of one of the ResourceManager's servers.
+    """Host and port of a server.
 
-    `setting` is the key of our config it came from, `purpose` the words for the server behind it, and `hadoop_key` the
-    Hadoop setting that holds the right address, for messages. `__str__` gives `host:port (setting)`.
+    For messages: `setting` is the key of the config that it came from, `purpose` describes the server, and `hadoop_key`
+    is the Hadoop setting with the correct address. `__str__` is `host:port (setting)`.
     """
 
     host: str
@@ -25,7 +25,7 @@ class Endpoint:
         bare = host[1:-1] if bracketed else host
         if not (colon and bare and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
             raise ValueError(
-                f"{setting}: {text!r} is no address; expected host:port, for example rm1:8033 or [::1]:8033"
+                f"{setting}: {text!r} is not an address; expected host:port, for example rm1:8033 or [::1]:8033"
             )
         if ":" in bare and not bracketed:
             raise ValueError(f"{setting}: {text!r} is ambiguous; write an IPv6 address in brackets: [{bare}]:{port}")

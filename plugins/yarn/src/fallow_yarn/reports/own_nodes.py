@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fallow_hookspecs import Daemon, Node
-from fallow_yarn.model.node_matching import Rules, by_host, own_ids, superseded
+from fallow_yarn.model.node_matching import MatchingRules, by_host, own_ids, superseded
 from fallow_yarn.rm.readings import NodeReading, live
 
 
@@ -13,7 +13,7 @@ class OwnNodes:
     `readings`: all nodes of the newest report.
     """
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: MatchingRules) -> None:
         self._rules = rules
         self.readings: Mapping[str, NodeReading] = {}
         self._indexed: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})

@@ -1,4 +1,4 @@
-"""A call that cannot be cut short, such as one to a KDC, without waiting for it beyond a deadline."""
+"""Makes calls that cannot be interrupted, such as those to a KDC, and waits for them until a deadline only."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from fallow_yarn.net.deadline import Deadline
 _T = TypeVar("_T")
 
 
-class _Job(Generic[_T]):
+class _Call(Generic[_T]):
     def __init__(self, function: Callable[[], _T]) -> None:
         self._function = function
         self._result: list[_T] = []
@@ -30,16 +30,16 @@ class _Job(Generic[_T]):
         return self._result[0]
 
 
-class Aside:
-    """Makes calls in threads of their own, one at a time: while one hangs, the next ones wait for it and not in it."""
+class BoundedCalls:
+    """Makes each call in a thread of its own, one at a time: if one hangs, the next ones wait until their deadline."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._hanging: threading.Event | None = None
 
     def call(self, function: Callable[[], _T], deadline: Deadline, late: str) -> _T:
-        """What the function returns or raises; a DeadlineError with the text `late` if that takes too long."""
-        job = _Job(function)
+        """The function's result; a DeadlineError with the text `late` if it takes too long. Raises what it raises."""
+        job = _Call(function)
         left = max(deadline.left_seconds(), 0)
         if not self._lock.acquire(timeout=left):
             raise DeadlineError(late)

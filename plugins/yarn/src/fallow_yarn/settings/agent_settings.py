@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fallow_yarn.model.node_matching import Rules
+from fallow_yarn.model.node_matching import MatchingRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class AgentSettings:
     """`given` is `spec` as the file has it. `rules`: which NodeManagers are this host's."""
 
     given: Mapping[str, Any]
-    rules: Rules
+    rules: MatchingRules
     user: str
     vcore_milli: int
     hadoop_conf_dir: str | None = None

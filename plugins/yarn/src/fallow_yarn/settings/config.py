@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from fallow_yarn.model.node_matching import NODE_ID_KEY, Rules
+from fallow_yarn.model.node_matching import NODE_ID_KEY, MatchingRules
 from fallow_yarn.settings.agent_settings import AgentSettings
 
 CLIENT_PORT, ADMIN_PORT, WEB_PORT = 8032, 8033, 8088
@@ -148,9 +148,9 @@ class AgentSpec(_Model):
     include_files: Annotated[list[AbsolutePath], Field(min_length=1)] | None = None
     when_empty: Literal["floor", "zero", "decommission"] = "floor"
 
-    def rules(self, *, manager_is_local: bool) -> Rules:
+    def rules(self, *, manager_is_local: bool) -> MatchingRules:
         """How the NodeManagers of a node are found. `manager_is_local`: the ResourceManager is reached by loopback."""
-        return Rules(
+        return MatchingRules(
             listed=self.node_managers,
             by_node=self.node_managers_by_node,
             key=self.node_manager_key,
