@@ -88,13 +88,13 @@ def test_a_notice_ends_with_the_resource_manager_that_it_was_given_to(
     publisher: Publisher, manager: FakeManager, start: Start
 ) -> None:
     taking = offer(total=SMALL, memory=60)
-    publisher.met(("rm1", 1))
+    publisher.note_start(("rm1", 1))
     publish(publisher, manager, taking)
     has_size(manager, SMALL_SIZE)
-    publisher.met(("rm1", 1))
+    publisher.note_start(("rm1", 1))
     publish(publisher, manager, taking)
     assert len(sent(manager)) == 2
-    publisher.met(start)
+    publisher.note_start(start)
     publish(publisher, manager, taking)
     assert sent(manager)[2:] == [[(Size(2049, 2), FAR_TIMEOUT_MS)], [(SMALL_SIZE, 60_000)]]
 

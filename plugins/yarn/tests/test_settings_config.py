@@ -104,7 +104,7 @@ def test_its_mistakes_are_told_as_those_of_any_file() -> None:
 
 
 def test_a_controller_without_a_resource_manager_is_told_which_role_needs_none() -> None:
-    with pytest.raises(ValidationError, match=r"only a file with roles: \[agent\] may do without"):
+    with pytest.raises(ValidationError, match=r"only a file with roles: \[agent\] needs none"):
         YarnSpec.model_validate({})
 
 

@@ -30,7 +30,7 @@ def test_of_an_agent_alone_it_is_told_that_no_resource_manager_is_asked() -> Non
     alone = frozenset({Role.AGENT})
     spec = PLUGIN.model_for(alone).model_validate({"user": "al"})
     found = {s.name: (s.value, s.source) for s in PLUGIN.settings(ClusterConfig(name="etl", roles=alone, spec=spec))}
-    assert found["ResourceManager"] == ("none: an agent asks this host alone", "roles")
+    assert found["ResourceManager"] == ("none: an agent asks this host only", "roles")
     assert found["user"] == ("al", "spec.user")
 
 
@@ -71,7 +71,7 @@ def test_what_the_cluster_file_says_of_security_goes_before_the_folder(tmp_path:
 
 def test_a_cluster_that_believes_its_users_says_so() -> None:
     found = told(resourceManager={"host": "rm"}, user="fallow")
-    assert found["authentication"] == ("simple: spec.user is believed", "default: no spec.kerberos")
+    assert found["authentication"] == ("simple: the servers believe spec.user", "default: no spec.kerberos")
     assert found["user"] == ("fallow", "spec.user")
     assert found["vcoreMilli"] == ("1000", "default")
 

@@ -153,7 +153,7 @@ class YarnInstance:
         reading = self._reads.read(deadline)
         age_seconds = self._clock() - asked_at
         self._start = (self._reads.addresses.name, facts.identity.started_on)
-        self._resend.met(self._start, reading.nodes, self._reads, deadline)
+        self._resend.observe(self._start, reading.nodes, self._reads, deadline)
         self._own.readings, self._capabilities = reading.nodes, capabilities(facts)
         floor, empty = self._floor(facts), self._when_empty
         if empty is not None:
@@ -174,7 +174,7 @@ class YarnInstance:
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         found = self._capabilities or capabilities(self._acts.facts(deadline))
         if self._start is not None:
-            self._publisher.met(self._start)
+            self._publisher.note_start(self._start)
         answered: tuple[OfferAnswer, ...] = ()
         if self._when_empty is not None:
             offers, answered = self._when_empty.take(self._acts, offers, deadline)

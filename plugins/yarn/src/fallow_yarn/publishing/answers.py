@@ -1,4 +1,4 @@
-"""What became of an offer, as the contract's answer. Pure."""
+"""Turns the result of an update into the contract's answer to an offer. Pure."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ REFUSALS: Mapping[type[YarnError], Refusal] = {
 
 
 def answer(node: str, update: UpdateAnswer, size: Size, offered: Resources, vcore_milli: int) -> OfferAnswer:
-    """What became of one offer. A call that may yet be carried out is `FAILED`, not refused."""
+    """The answer to one offer. It is `FAILED`, not refused, if the call may still be carried out."""
     error = update.error
     if error is None:
         if (offered.cpu_milli, offered.memory_bytes) == (cpu_milli(size, vcore_milli), memory_bytes(size)):

@@ -1,4 +1,4 @@
-"""Offers as node sizes: what is sent for each, and what became of it."""
+"""Publishes offers: sends each as a node size, and answers it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,15 +17,15 @@ from fallow_yarn.rm.readings import NodeReading
 from fallow_yarn.settings.config import YarnSpec
 
 BATCH_SIZE: Final = 200
-"""Of more offers so many go in a call: few enough that the first leaves soon, enough that more calls cost nothing."""
+"""The number of offers in a call: small enough that the first call leaves soon, large enough that calls cost little."""
 
 
 class Publisher:
-    """Carries out the offers of one cluster. Use it from one thread.
+    """Publishes the offers of one cluster. Use it from one thread.
 
-    A scheduler ignores an update that leaves a node's size as it is, its over-commit timeout included. So where a
-    take-back asks for the size that a node has already, that size is changed by 1 MB and back. `_running` has the sizes
-    whose notice runs: a take-back that is only repeated must not start its notice anew.
+    A scheduler ignores an update that does not change a node's size, including its over-commit timeout. So if a
+    take-back asks for the current size of a node, the size is changed by 1 MB and back. `_running` has the sizes whose
+    notice is running: a repeated take-back must not restart its notice.
     """
 
     def __init__(self, manager: Manager, spec: YarnSpec, resend: Resend) -> None:
@@ -35,8 +35,8 @@ class Publisher:
         self._running: dict[str, Size] = {}
         self._start: Start | None = None
 
-    def met(self, start: Start) -> None:
-        """Tell which ResourceManager there is now: notices end with the start of it that they were given to."""
+    def note_start(self, start: Start) -> None:
+        """Record the start of the current ResourceManager: notices end with the one that they were sent to."""
         if start != self._start:
             self._running.clear()
             self._start = start
@@ -44,7 +44,7 @@ class Publisher:
     def publish(
         self, offers: Sequence[Offer], capabilities: Capabilities, known: Mapping[str, NodeReading], deadline: Deadline
     ) -> tuple[OfferAnswer, ...]:
-        """Carry out the offers that can be. `known`: the nodes of the newest report."""
+        """Publish all valid offers, and answer each. `known`: the nodes of the newest report."""
         nodes = _of_report(offers, known)
         if nodes is None:
             nodes = {node.node_id: node for node in self._manager.nodes(deadline)}
@@ -98,7 +98,7 @@ class Publisher:
             return _refused(offer, Refusal.BAD_VALUE, str(error))
 
     def _nudge(self, updates: Sequence[NodeUpdate], nodes: Mapping[str, Node], deadline: Deadline) -> None:
-        """Make the size of a node another one where a notice would be ignored."""
+        """Change the sizes of nodes for which a notice would be ignored."""
         nudges = [
             replace(
                 update, size=Size(update.size.memory_mb + 1, update.size.vcores), over_commit_timeout_ms=FAR_TIMEOUT_MS
@@ -113,10 +113,10 @@ class Publisher:
 
 
 def _batches(offers: Sequence[Offer]) -> Iterator[Sequence[Offer]]:
-    """The offers of each call. Where one takes back all go in one, since what nudges it must be over before.
+    """The offers of each call. If one takes back, all go in one call, after the update that nudges it.
 
-    They are in the order of their ids: a scheduler looks for a node from the one on that was changed longest ago, and
-    finds soon what comes in the order of the last time.
+    They are ordered by node id: a scheduler searches a node from the one that was changed longest ago, and so finds it
+    soon if the order is always the same.
     """
     count = len(offers) if any(offer.take_back for offer in offers) else BATCH_SIZE
     in_order = sorted(offers, key=attrgetter("framework_node"))
@@ -125,10 +125,10 @@ def _batches(offers: Sequence[Offer]) -> Iterator[Sequence[Offer]]:
 
 
 def _of_report(offers: Sequence[Offer], known: Mapping[str, NodeReading]) -> Mapping[str, Node] | None:
-    """The nodes of the offers as the newest report has them; `None` where they have to be asked for.
+    """The nodes of the offers from the newest report; `None` if they have to be read now.
 
-    That is where one is new, or where the size of now matters. Also where one has further resources: a NodeManager that
-    has started since with more or fewer of them would be set to the old number, for as long as it runs.
+    They have to be read if a node is new, if an offer takes back and so needs the current size, or if a node has
+    further resources: if its NodeManager has restarted with another number of them, an update would set the old one.
     """
     nodes = {}
     for offer in offers:

@@ -1,8 +1,7 @@
-"""The newest size that each node was sent, and sending it again to a ResourceManager that has taken over.
+"""Sends the newest size of each node again after a failover.
 
-None of them stores the sizes that it was sent. One that starts or becomes active takes a node's size from its
-NodeManager, which may not have heard of the last one: a size that was answered a moment before the end is lost, and
-does not come into force by itself.
+A ResourceManager does not store the sizes that it was sent. One that starts or becomes active takes a node's size from
+its NodeManager, which may not have received the last one: a size that was accepted just before the failover is lost.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,35 +18,33 @@ from fallow_yarn.rm.nodes import ACTIVE
 from fallow_yarn.rm.readings import NodeReading
 
 Start = tuple[str, int | None]
-"""Which start of which of the ResourceManagers: its id, and when it became active (milliseconds)."""
+"""A start of a ResourceManager: its id, and when it became active (milliseconds)."""
 
 
 class Resend:
-    """The newest sizes of a cluster's nodes. Its lanes share one, so that no older size is sent after a newer one."""
+    """The newest sizes of a cluster's nodes. The lanes share one, so that no older size is sent after a newer one."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._updates: dict[str, NodeUpdate] = {}
         self._start: Start | None = None
-        self._open: set[str] = set()  # not seen yet at the ResourceManager that has taken over
+        self._open: set[str] = set()  # not yet checked at the ResourceManager that has taken over
 
     def send(
         self, manager: Manager, batches: Iterable[Sequence[NodeUpdate]], deadline: Deadline
     ) -> Iterator[UpdateAnswer]:
-        """Send new sizes (see `update_in_batches`). One that was not answered is a node's newest too: it may have
-        arrived.
-        """
+        """Send new sizes (see `update_in_batches`). A size without an answer is recorded too: it may have arrived."""
         with self._lock:
             for answer in update_in_batches(manager, self._noted(batches), deadline):
                 if not answer.accepted:
                     del self._updates[answer.node_id]
                 yield answer
 
-    def met(self, start: Start, nodes: Mapping[str, NodeReading], manager: Manager, deadline: Deadline) -> None:
-        """Take note of a reading: if another one has taken over, the sizes that it does not have are sent in one call.
+    def observe(self, start: Start, nodes: Mapping[str, NodeReading], manager: Manager, deadline: Deadline) -> None:
+        """Record a reading: after a failover, send the sizes that the new ResourceManager lacks, in one call.
 
-        Nodes come to it one after the other; each is looked at when it has. A notice ends with the ResourceManager that
-        it was given to, and is not given again. What fails is tried again after the next reading.
+        Nodes register with it one after the other; each is checked once it has. A notice is not sent again: it ended
+        with the ResourceManager that it was sent to. A failure is retried after the next reading.
         """
         with self._lock:
             if start != self._start:

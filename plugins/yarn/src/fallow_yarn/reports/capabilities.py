@@ -9,9 +9,9 @@ from fallow_yarn.rm.readings import Facts
 def capabilities(facts: Facts) -> Capabilities:
     """What this ResourceManager does about sizes.
 
-    With the CapacityScheduler's default calculator vcores are counted and never heeded. From 3.3 on a scheduler ends
-    what is above a node's size when the over-commit timeout runs out, and no application is charged for that; so an
-    offer has to be renewed before its far timeout does.
+    The CapacityScheduler's default calculator counts vcores and ignores them. From 3.3 on a scheduler terminates what
+    exceeds a node's size when the over-commit timeout expires, and charges no application for that; so an offer has to
+    be renewed before its far timeout expires.
     """
     cpu_honoured = facts.setup is None or facts.setup.calculator is not Calculator.DEFAULT
     takes_back = facts.identity.takes_back

@@ -8,9 +8,10 @@ from fallow_yarn.rm.readings import Facts, NodeReading
 
 
 def largest_container(readings: Iterable[NodeReading], facts: Facts) -> Size | None:
-    """The largest container that can be asked for: no larger than the largest node in either, nor than is configured.
+    """The largest container that can be requested: within the largest node and the configured maximum, in both
+    resources.
 
-    `None` without a node; then the scheduler takes the configured one.
+    `None` without a node; then the configured maximum is the limit.
     """
     sizes = [r.in_force for r in readings if r.in_force is not None]
     if not sizes:

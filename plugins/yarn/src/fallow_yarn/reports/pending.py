@@ -31,11 +31,11 @@ def applications(running: Iterable[RunningApplication]) -> tuple[Application, ..
 
 
 def pending(metrics: Metrics, waiting: Sequence[RunningApplication], vcore_milli: int) -> Pending | None:
-    """What waits in the queues of the whole cluster. `waiting`: the applications, read with their requests.
+    """The pending requests of the whole cluster. `waiting`: the applications, read with their requests.
 
-    The requests are all of them only if they are as many containers as the scheduler counts; else one that the user
-    may not see, or that is newer, may be smaller than all that are known. A release that does not tell the sum (3.2)
-    is believed the sum of the requests.
+    The requests are complete only if they have as many containers as the scheduler counts; otherwise an unknown
+    request, newer or invisible to the user, may be smaller than all known ones. A release that does not report the sum
+    (3.2) has the sum of the requests.
     """
     requests = [(application, request) for application in waiting for request in application.requests]
     count = sum(request.containers for _, request in requests)
@@ -58,7 +58,7 @@ def pending(metrics: Metrics, waiting: Sequence[RunningApplication], vcore_milli
 
 
 def _shares(requests: Iterable[tuple[RunningApplication, Request]]) -> str:
-    """Whose the most containers are, by queue and user."""
+    """The users and queues with the most pending containers."""
     counts: Counter[tuple[str, str]] = Counter()
     for application, request in requests:
         counts[application.queue, application.user] += request.containers

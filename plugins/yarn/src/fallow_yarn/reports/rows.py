@@ -31,12 +31,12 @@ def row(
     *,
     is_superseded: bool = False,
 ) -> ReportRow | None:
-    """The row of one NodeManager; `None` where nothing can be said of it now, so that what is known grows older.
+    """The row of one NodeManager; `None` if its values are unknown now, so that the earlier ones age.
 
-    The scheduler does not know what runs on a node that it has taken out (unhealthy): what it had allocated there
-    `before` stays, since its containers run on and none is added. Such a node, and one that is being decommissioned,
-    can use no more than it has; the latter follows what is allocated by itself, down to nothing. `is_superseded`: its
-    NodeManager has ended and registered anew at another port, so that the scheduler places nothing there that starts.
+    The scheduler removes an unhealthy node from its table: the allocation of `before` counts, since its containers run
+    on and none is added. Such a node, and one that is being decommissioned, can use no more than it has; the size of
+    the latter follows its allocation, down to zero. `is_superseded`: its NodeManager has ended and registered at
+    another port, so that containers placed there would not start.
     """
     state = NodeState.GONE if is_superseded else STATES.get(reading.node.state)
     allocated = None
@@ -64,8 +64,8 @@ def row(
 def removed_row(
     node: str, node_id: str, offered: Resources | None, floor: Size, vcore_milli: int, age_seconds: float
 ) -> ReportRow:
-    """The row of a NodeManager that is out for being empty: at what it was offered since, or else at its floor, with
-    nothing on it, open for an offer.
+    """The row of a node that was removed because it was empty: open for offers, without an allocation, and with the
+    size that it was offered since, or else its floor.
     """
     return ReportRow(
         node=node,

@@ -6,18 +6,18 @@ from fallow_yarn.settings.agent_settings import AgentSettings, Kerberos, Tls
 
 
 class AgentModel:
-    """The model of `spec` for the role of an agent alone."""
+    """The model of `spec` for a file with `roles: [agent]`."""
 
     @classmethod
     def model_validate(cls, obj: Any) -> AgentSettings:
-        """The settings; the errors are those of the model of the file."""
+        """The settings; the errors are those of `AgentSpec`."""
         from fallow_yarn.settings.config import AgentSpec
 
         spec = AgentSpec.model_validate(obj)
         kerberos, tls = spec.kerberos, spec.tls
         return AgentSettings(
             given=obj,
-            rules=spec.rules(manager_is_local=True),  # whoever calls itself localhost here is on this host
+            rules=spec.rules(manager_is_local=True),  # a NodeManager of this host may be named localhost
             user=spec.user,
             vcore_milli=spec.vcore_milli,
             hadoop_conf_dir=spec.hadoop_conf_dir,
@@ -29,7 +29,7 @@ class AgentModel:
 
     @classmethod
     def model_json_schema(cls) -> dict[str, Any]:
-        """That of the file."""
+        """The schema of `AgentSpec`."""
         from fallow_yarn.settings.config import AgentSpec
 
         return AgentSpec.model_json_schema()

@@ -9,7 +9,7 @@ from fallow_yarn.model.node_matching import MatchingRules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kerberos:
-    """Whose tickets are shown to web pages, and where they come from."""
+    """The Kerberos credentials for web pages."""
 
     principal: str | None = None
     keytab: str | None = None
@@ -18,14 +18,14 @@ class Kerberos:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """The authorities that web pages are trusted by; `None`: those of this host."""
+    """The certificate authorities for web pages; `None`: those of this host."""
 
     ca_file: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """`given` is `spec` as the file has it. `rules`: which NodeManagers are this host's."""
+    """`given` is `spec` as the file has it. `rules`: how this host's NodeManagers are matched."""
 
     given: Mapping[str, Any]
     rules: MatchingRules

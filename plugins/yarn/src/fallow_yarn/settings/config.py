@@ -35,7 +35,7 @@ def _host(value: str) -> str:
 
 def _not_empty(value: list[str]) -> list[str]:
     if not value:
-        raise ValueError("the list is empty; leave it out for the NodeManagers with an address of this host")
+        raise ValueError("the list is empty; omit it to match the NodeManagers with an address of this host")
     return value
 
 
@@ -58,7 +58,7 @@ class _Model(BaseModel):
 
 
 class ResourceManagerSpec(_Model):
-    """Where the ResourceManager is: a host, and addresses where they are not at Hadoop's default ports.
+    """A ResourceManager: its host, and the addresses that differ from Hadoop's default ports.
 
     `host` is a name or an address, an IPv6 one without brackets; the three addresses are `host:port`.
     """
@@ -88,11 +88,11 @@ class ResourceManagerSpec(_Model):
 
 
 class KerberosSpec(_Model):
-    """Kerberos: whose tickets, from where, for which ResourceManager, and how strongly protected.
+    """Kerberos: the credentials, the principal of the ResourceManager, and the protection.
 
-    Without `keytab` and `ticket_cache` the environment of `fallow run` counts (KRB5CCNAME, KRB5_CLIENT_KTNAME).
-    `resource_manager_principal` may have `_HOST` as its host. `protection`: which of Hadoop's are taken; of those that
-    the ResourceManager offers, the strongest.
+    Without `keytab` and `ticket_cache` those of the environment are used (KRB5CCNAME, KRB5_CLIENT_KTNAME).
+    `resource_manager_principal` may have `_HOST` as its host. `protection`: the allowed ones of Hadoop's protections;
+    the strongest that the ResourceManager offers is used.
     """
 
     principal: Annotated[str, Field(min_length=1)] | None = None
@@ -109,29 +109,30 @@ class KerberosSpec(_Model):
 
 
 class TlsSpec(_Model):
-    """Web ports that speak TLS. `ca_file`: the authorities to trust, in PEM; without it those of this host."""
+    """Web ports with TLS. `ca_file`: the certificate authorities in PEM; without it those of this host."""
 
     ca_file: Annotated[str, Field(pattern=r"^/")] | None = None
 
 
 def _several(value: dict[str, ResourceManagerSpec]) -> dict[str, ResourceManagerSpec]:
     if len(value) < 2:
-        raise ValueError("these are the ResourceManagers of high availability, two or more; one is resourceManager")
+        raise ValueError(
+            "expected two or more ResourceManagers of high availability; for a single one use resourceManager"
+        )
     return value
 
 
 class AgentSpec(_Model):
-    """The model of `spec` for the role of an agent alone, which may leave out the ResourceManager: it is not asked.
+    """The model of `spec` for a file with `roles: [agent]`, which needs no ResourceManager.
 
     `vcore_milli`: how many milli-cores one vcore stands for.
 
     The ResourceManagers are configured in one of three ways: `resource_manager` is the only one, `resource_managers`
     are several by id, of which one is active, and `hadoop_conf_dir` is the directory with the cluster's core-site.xml
     and yarn-site.xml, which have to be readable when the file is checked. Which NodeManagers belong to a node: see
-    `model.node_matching`.
-    `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read, where this host has them.
-    `when_empty`: whether a node with nothing to lend and nothing to do stays at its floor, at nothing at all, or leaves
-    until it has.
+    `model.node_matching`. `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read, where
+    this host has them. `when_empty`: whether an empty node with nothing to lend stays at its floor, stays at zero, or
+    is decommissioned until there is something to lend.
     """
 
     resource_manager: ResourceManagerSpec | None = None
@@ -149,7 +150,7 @@ class AgentSpec(_Model):
     when_empty: Literal["floor", "zero", "decommission"] = "floor"
 
     def rules(self, *, manager_is_local: bool) -> MatchingRules:
-        """How the NodeManagers of a node are found. `manager_is_local`: the ResourceManager is reached by loopback."""
+        """How the NodeManagers of a node are matched; see `MatchingRules` for `manager_is_local`."""
         return MatchingRules(
             listed=self.node_managers,
             by_node=self.node_managers_by_node,
@@ -167,22 +168,22 @@ class AgentSpec(_Model):
 
     @property
     def ways(self) -> int:
-        """In how many ways it is said where the ResourceManagers are."""
+        """The number of ways in which the ResourceManagers are configured."""
         return sum(way is not None for way in (self.resource_manager, self.resource_managers, self.hadoop_conf_dir))
 
 
 def spec_of(settings: AgentSpec | AgentSettings) -> AgentSpec:
-    """The model of the file behind what an instance is built from."""
+    """The model of the file, from the settings of an instance."""
     return settings if isinstance(settings, AgentSpec) else AgentSpec.model_validate(settings.given)
 
 
 class YarnSpec(AgentSpec):
-    """The model of `spec` for the role of a controller: it says where the ResourceManager is."""
+    """The model of `spec` for a file with the role of a controller: it needs a ResourceManager."""
 
     @model_validator(mode="after")
     def _reaches_a_manager(self) -> Self:
         if not self.ways:
-            raise ValueError(f"give one of {WAYS}; only a file with roles: [agent] may do without")
+            raise ValueError(f"give one of {WAYS}; only a file with roles: [agent] needs none")
         if self.kerberos is not None and self.hadoop_conf_dir is None and not self.kerberos.resource_manager_principal:
             raise ValueError("kerberos: give resourceManagerPrincipal, such as rm/_HOST@EXAMPLE.COM, or hadoopConfDir")
         return self

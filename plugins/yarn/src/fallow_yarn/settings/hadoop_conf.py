@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
 FILES: Final = ("core-site.xml", "yarn-site.xml")
-"""In the order in which Hadoop's daemons read them: a later file replaces what an earlier one says."""
+"""In the order in which Hadoop's daemons read them: the values of a later file replace those of an earlier one."""
 
 EXPECTED: Final = "expected the directory with the cluster's yarn-site.xml, on this host"
 MOST_EXPANSIONS: Final = 20  # as Hadoop's own reader
@@ -40,7 +40,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """The properties of a folder by key. `environment` is what a variable `${env.NAME}` is looked up in."""
+    """The properties of a folder by key. `environment` has the values of variables `${env.NAME}`."""
 
     folder: Path
     found: Mapping[str, Property]
@@ -49,7 +49,7 @@ class Properties:
     def text(self, key: str, default: str = "") -> str:
         """A value with its `${variables}` replaced, or else the default with its own ones.
 
-        :raises HadoopConfError: a variable stands for nothing, or for itself.
+        :raises HadoopConfError: a variable is not set, or is circular.
         """
         known = self.found.get(key)
         value = (default if known is None else known.value).strip()
@@ -59,16 +59,16 @@ class Properties:
                 return value
             meant = self._meant(variable[1])
             if meant is None:
-                raise HadoopConfError(f"{self.source(key)}: ${{{variable[1]}}} in {value!r} is set nowhere")
+                raise HadoopConfError(f"{self.source(key)}: ${{{variable[1]}}} in {value!r} is not set")
             value = value[: variable.start()] + meant.strip() + value[variable.end() :]
         raise HadoopConfError(f"{self.source(key)}: {value!r} has more than {MOST_EXPANSIONS} nested variables")
 
     def flag(self, key: str) -> bool:
-        """Whether a value is `true`; false where it is not there."""
+        """Whether a value is `true`; false if it is missing."""
         return self.text(key).lower() == "true"
 
     def source(self, key: str) -> str:
-        """Where a value comes from, in words."""
+        """The source of a value, for messages."""
         known = self.found.get(key)
         return f"{key}, Hadoop's default" if known is None else f"{key} in {known.file}"
 
@@ -111,7 +111,7 @@ def _read(file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
     try:
         root = ET.parse(file).getroot()  # noqa: S314 - a file of the operator's own
     except ET.ParseError as error:
-        raise HadoopConfError(f"{file}: it is no XML: {error}") from None
+        raise HadoopConfError(f"{file}: it is not XML: {error}") from None
     except OSError as error:
         raise HadoopConfError(f"{file}: it cannot be read: {error.strerror}") from None
     if root.tag != "configuration":
@@ -137,10 +137,10 @@ def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tu
     target = file.parent / include.get("href", "").removeprefix("file://")
     fallback = include.find(_FALLBACK)
     if includes_left <= 0:
-        raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} files include each other, the last one {target}")
+        raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} nested includes, the last one of {target}")
     if target.is_file():
         yield from _read(target, includes_left - 1)
     elif fallback is not None:
         yield from _properties(fallback, file, includes_left)
     else:
-        raise HadoopConfError(f"{file}: the file {target} that it includes is not there")
+        raise HadoopConfError(f"{file}: it includes {target}, which does not exist")

@@ -1,7 +1,7 @@
-"""Every setting that a cluster's instance works with, and where its value comes from, for `fallow plugins info`.
+"""Lists every setting of a cluster's instance with its source, for `fallow plugins info`.
 
-What follows from others (addresses, principals) comes first, as it is used; then the cluster file's own settings as
-they are. Nothing is asked of any server, and no keytab is opened.
+Derived values (addresses, principals) come first, as they are used; then the cluster file's own settings. It asks no
+server and opens no keytab.
 """
 
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ from fallow_yarn.settings.security import (
 
 DEFAULT: Final = "default"
 NOT_SET: Final = "not set"
-NAMED_BY_SOURCE: Final = "the one that the tickets are of"
+NAMED_BY_SOURCE: Final = "the principal of the tickets"
 OF_RESOURCE_MANAGERS: Final = frozenset({"resource_manager", "resource_managers", "kerberos", "tls"})
-"""Parts of the cluster file that are told as what follows from them."""
+"""Parts of the cluster file that are listed as the values derived from them."""
 
 OTHER_KEYS: Final = (
     ("include file", f"{PREFIX}.nodes.include-path"),
@@ -45,7 +45,7 @@ def settings(cluster: ClusterConfig) -> list[Setting]:
 
 def _addresses(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
     if not spec.ways:
-        yield Setting(name="ResourceManager", value="none: an agent asks this host alone", source="roles")
+        yield Setting(name="ResourceManager", value="none: an agent asks this host only", source="roles")
         return
     found = rm_addresses(spec)
     if len(found) > 1:
@@ -71,7 +71,7 @@ def _address_source(spec: AgentSpec, addresses: RmAddresses, kind: Server) -> st
 def _security(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
     if not wants_kerberos(spec, hadoop):
         source = hadoop.source(AUTHENTICATION_KEY) if hadoop is not None else f"{DEFAULT}: no spec.kerberos"
-        yield Setting(name="authentication", value="simple: spec.user is believed", source=source)
+        yield Setting(name="authentication", value="simple: the servers believe spec.user", source=source)
     else:
         yield from _kerberos(spec, hadoop)
     tls, source = wants_tls(spec, hadoop)
@@ -102,7 +102,7 @@ def _kerberos(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
         "protection",
         (", ".join(given.protection or ()), "spec.kerberos.protection"),
         _of(hadoop, PROTECTION_KEY),
-        ("all, the strongest that is offered", DEFAULT),
+        ("all; the strongest that is offered", DEFAULT),
     )
 
 
@@ -111,7 +111,7 @@ def _of(hadoop: Properties | None, key: str) -> tuple[str, str]:
 
 
 def _first(name: str, *ways: tuple[str | None, str]) -> Setting:
-    """The first of several values that is there."""
+    """The first of several values that is set."""
     value, source = next(((value, source) for value, source in ways if value), (NOT_SET, DEFAULT))
     return Setting(name=name, value=value, source=source)
 
@@ -123,7 +123,7 @@ def _others(hadoop: Properties | None) -> Iterator[Setting]:
 
 
 def _own(spec: AgentSpec) -> Iterator[Setting]:
-    """What the cluster file says, or would say, by its own names."""
+    """The cluster file's own settings, by its keys."""
     for name, field in type(spec).model_fields.items():
         if name in OF_RESOURCE_MANAGERS:
             continue
