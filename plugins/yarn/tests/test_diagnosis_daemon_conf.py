@@ -20,13 +20,13 @@ def test_settings_come_as_json_or_xml(page: bytes) -> None:
 @pytest.mark.parametrize(
     ("page", "message"),
     [
-        (b'{"properties":[{"key":"a"', "no complete JSON"),
+        (b'{"properties":[{"key":"a"', "not valid JSON"),
         (b"<configuration><property>", "neither JSON nor XML"),
         (b"Unauthorized", "neither JSON nor XML"),
         (b"", "neither JSON nor XML"),
-        (b'{"properties":[]}', "holds no settings"),
-        (b"<html/>", "holds no settings"),
-        (b"[" * 100_000, "no complete JSON"),
+        (b'{"properties":[]}', "has no settings"),
+        (b"<html/>", "has no settings"),
+        (b"[" * 100_000, "not valid JSON"),
     ],
 )
 def test_a_page_that_holds_no_settings_is_an_error(page: bytes, message: str) -> None:

@@ -31,7 +31,7 @@ from fallow_hookspecs import (
     hookimpl,
 )
 from fallow_yarn.errors import StandbyError, YarnError
-from fallow_yarn.model.size import Size
+from fallow_yarn.model.size import ZERO, Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.procfs import PROC_ROOT, now_ticks
@@ -169,7 +169,7 @@ class YarnInstance:
         return self._reporter.report(nodes, observed, deadline)
 
     def _floor(self, facts: Facts) -> Size:
-        return Size(0, 0) if self._spec.when_empty == "zero" else floor_of(facts)
+        return ZERO if self._spec.when_empty == "zero" else floor_of(facts)
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         found = self._capabilities or capabilities(self._acts.facts(deadline))

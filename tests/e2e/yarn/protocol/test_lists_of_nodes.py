@@ -15,7 +15,7 @@ from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError
 from fallow_yarn.ipc.protos import yarn_pb2
 from fallow_yarn.lifecycle.decommissioning import Decommissioning
 from fallow_yarn.lifecycle.list_file import ListFile
-from fallow_yarn.lifecycle.lists import EXCLUDE_KEY, HostLists
+from fallow_yarn.lifecycle.lists import HostLists
 from fallow_yarn.lifecycle.recommissioning import recommission
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
@@ -23,6 +23,7 @@ from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.nodes import Node, State
 from fallow_yarn.security.access import Access
+from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY
 from fallow_yarn.settings.rm_addresses import Server, server
 
 EMPTY = "<?xml version='1.0'?>\n<!-- ours -->\n<hosts>\n</hosts>\n"

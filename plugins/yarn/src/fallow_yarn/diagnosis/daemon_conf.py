@@ -1,35 +1,28 @@
-"""The settings that a Hadoop daemon works with, as its page /conf lists them. Pure."""
+"""Parses a Hadoop daemon's settings from its page /conf. Pure."""
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 from xml.etree import ElementTree as ET
 
 from fallow_yarn.errors import ProtocolError
 from fallow_yarn.http.loose_json import member, objects, text
-
-MAX_EXPANSIONS: Final = 20
-_VARIABLE: Final = re.compile(r"\$\{([^${}\s]+)\}")
+from fallow_yarn.settings.hadoop_conf import expanded
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonConf:
-    """Values by key, as written. None is a setting that is not there, or is no value of the kind asked for."""
+    """Values by key, as written. The methods return None for a setting that is missing or not of the type."""
 
     values: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, key: str) -> str | None:
-        """A value with its `${variables}` replaced by those other settings; None if one of them is not there."""
+        """A value with its `${variables}` replaced; None if it, or one of them, is not set."""
         value = self.values.get(key)
-        for _ in range(MAX_EXPANSIONS):
-            variable = None if value is None else _VARIABLE.search(value)
-            if value is None or variable is None:
-                return None if value is None else value.strip()
-            meant = self.values.get(variable[1])
-            value = None if meant is None else value[: variable.start()] + meant + value[variable.end() :]
-        return None
+        try:
+            return None if value is None else expanded(value, self.values.get)
+        except ValueError:
+            return None
 
     def number(self, key: str) -> float | None:
         """A number."""
@@ -49,10 +42,10 @@ class DaemonConf:
 
 
 def parse(page: bytes) -> DaemonConf:
-    """The page as JSON or XML; ProtocolError if it is neither, or holds no setting."""
+    """The settings of a page in JSON or XML; ProtocolError if it is neither, or has no setting."""
     values = _json(page) if page.lstrip()[:1] in (b"{", b"[") else _xml(page)
     if not values:
-        raise ProtocolError("the page /conf holds no settings")
+        raise ProtocolError("the page /conf has no settings")
     return DaemonConf(values)
 
 
@@ -60,7 +53,7 @@ def _json(page: bytes) -> dict[str, str]:
     try:
         entries = objects(member(json.loads(page), "properties"))
     except (ValueError, RecursionError) as error:
-        raise ProtocolError(f"the page /conf is no complete JSON: {error}") from None
+        raise ProtocolError(f"the page /conf is not valid JSON: {error}") from None
     return {text(entry.get("key")): text(entry.get("value")) for entry in entries if text(entry.get("key"))}
 
 

@@ -1,7 +1,6 @@
 """Which NodeManagers of a host the ResourceManager lists, and what could keep it from listing one. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final
 
 from fallow_hookspecs import Daemon, Finding, Node
 from fallow_yarn.diagnosis.common import short_names, some_of
@@ -10,8 +9,6 @@ from fallow_yarn.rm.nodes import State
 from fallow_yarn.rm.readings import NodeReading
 from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.settings.rm_addresses import RmAddresses
-
-NODE_ADDRESS: Final = "yarn.nodemanager.address"
 
 
 def registered(

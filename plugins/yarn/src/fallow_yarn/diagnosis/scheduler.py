@@ -6,7 +6,7 @@ from typing import Final
 from fallow_hookspecs import Finding
 from fallow_yarn.diagnosis.common import MANY_NODES
 from fallow_yarn.diagnosis.probes import Page
-from fallow_yarn.model.size import Size, size_words
+from fallow_yarn.model.size import ZERO, Size, size_words
 from fallow_yarn.rm.facts import CAPACITY_SCHEDULER, Calculator, Setup
 from fallow_yarn.rm.readings import Facts, floor_of
 
@@ -53,7 +53,7 @@ def _kind(setup: Setup, page: Page, release: tuple[int, int]) -> Finding:
 
 def _smallest(floor: Size, *, is_shown: bool) -> Finding:
     subject = "minimum allocation"
-    if floor == Size(0, 0):
+    if floor == ZERO:
         return Finding(subject=subject, ok=True, detail="of no account before Hadoop 3.3: nodes may be of any size")
     if is_shown:
         return Finding(subject=subject, ok=True, detail=f"{size_words(floor)}: no node is made smaller")

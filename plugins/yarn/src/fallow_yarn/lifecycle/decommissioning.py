@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from fallow_yarn.errors import YarnError
-from fallow_yarn.lifecycle.lists import EXCLUDE_KEY, HostLists, LifecycleError
+from fallow_yarn.lifecycle.lists import HostLists, LifecycleError
 from fallow_yarn.model.size import largest_of
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE, Node, State
+from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY
 
 CALL_SECONDS: Final = 10.0
 MOST_IGNORED: Final = 5

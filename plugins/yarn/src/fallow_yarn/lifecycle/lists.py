@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from fallow_yarn.errors import YarnError
 from fallow_yarn.lifecycle.list_file import ListFile
@@ -13,10 +12,7 @@ from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import Node, State
 from fallow_yarn.settings.config import AgentSpec
-from fallow_yarn.settings.hadoop_conf import read_folder
-
-EXCLUDE_KEY: Final = "yarn.resourcemanager.nodes.exclude-path"
-INCLUDE_KEY: Final = "yarn.resourcemanager.nodes.include-path"
+from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY, INCLUDE_KEY, read_folder
 
 
 class LifecycleError(YarnError):

@@ -17,7 +17,7 @@ from fallow_yarn.lifecycle.decommissioning import Decommissioning
 from fallow_yarn.lifecycle.list_file import ListFileError
 from fallow_yarn.lifecycle.lists import HostLists, LifecycleError, lists_of
 from fallow_yarn.lifecycle.recommissioning import recommission
-from fallow_yarn.model.size import Size, size_within
+from fallow_yarn.model.size import ZERO, Size, size_within
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE, State
@@ -27,7 +27,6 @@ from fallow_yarn.settings.hadoop_conf import HadoopConfError
 
 EMPTY_SECONDS: Final = 600.0
 GRACE_SECONDS: Final = 600
-NOTHING: Final = Size(0, 0)
 
 
 class WhenEmpty:
@@ -43,7 +42,7 @@ class WhenEmpty:
         self._sent: frozenset[str] = frozenset()
         self._empty_since: dict[str, float] = {}
         self._under_way: tuple[Decommissioning, frozenset[str]] | None = None
-        self._floor = NOTHING
+        self._floor = ZERO
         self._found: HostLists | None = None
         self.removed: frozenset[str] = frozenset()
         self.offered: Mapping[str, Resources] = {}
@@ -153,6 +152,6 @@ class WhenEmpty:
 
 def _is_empty(reading: NodeReading, floor: Size) -> bool:
     size = reading.in_force
-    if reading.node.state is not State.RUNNING or size is None or reading.used != NOTHING:
+    if reading.node.state is not State.RUNNING or size is None or reading.used != ZERO:
         return False
     return size.memory_mb <= floor.memory_mb and size.vcores <= floor.vcores

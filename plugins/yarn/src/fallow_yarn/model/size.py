@@ -17,6 +17,9 @@ class Size:
     vcores: int
 
 
+ZERO: Final = Size(0, 0)
+
+
 def smallest_of(sizes: Iterable[Size]) -> Size:
     """The smallest memory and the smallest number of vcores of one or more sizes, which may be different ones'."""
     return _each(min, sizes)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fallow_hookspecs import Application, Pending
-from fallow_yarn.model.size import Size, largest_of, resources, smallest_of
+from fallow_yarn.model.size import ZERO, Size, largest_of, resources, smallest_of
 from fallow_yarn.rm.applications import Request, RunningApplication
 from fallow_yarn.rm.scheduler import Metrics
 
@@ -53,7 +53,7 @@ def pending(metrics: Metrics, waiting: Sequence[RunningApplication], vcore_milli
         total=resources(total, vcore_milli),
         smallest=resources(smallest_of(sizes), vcore_milli) if sizes else None,
         largest=resources(largest_of(sizes), vcore_milli) if sizes else None,
-        detail=_shares(requests) if total != Size(0, 0) else "",
+        detail=_shares(requests) if total != ZERO else "",
     )
 
 

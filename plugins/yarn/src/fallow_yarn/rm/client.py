@@ -6,12 +6,13 @@ from typing import Final, Self
 
 from fallow_yarn.ipc.connection import Finish
 from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.size import ZERO
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setting, read_setup
 from fallow_yarn.rm.history import SizeHistory
-from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
+from fallow_yarn.rm.in_force import Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
 from fallow_yarn.rm.readings import Facts, NodeReading, Reading
 from fallow_yarn.rm.refresh import refresh_nodes

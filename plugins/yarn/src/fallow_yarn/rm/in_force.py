@@ -26,13 +26,11 @@ still be under way.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from fallow_yarn.model.size import Size
+from fallow_yarn.model.size import ZERO, Size
 from fallow_yarn.rm.nodes import IN_SCHEDULER, Node, State
 
 Possible = Mapping[str, frozenset[Size]]
 """The possible sizes of each node, capability among them; a node that is missing was never seen in the scheduler."""
-
-ZERO = Size(0, 0)
 
 
 def in_scheduler(nodes: Iterable[Node]) -> list[Node]:

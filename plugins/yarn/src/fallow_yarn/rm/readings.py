@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fallow_yarn.model.size import Size
+from fallow_yarn.model.size import ZERO, Size
 from fallow_yarn.rm.facts import Identity, Setup
 from fallow_yarn.rm.nodes import GONE, Node
 from fallow_yarn.rm.scheduler import Metrics
@@ -49,7 +49,7 @@ def floor_of(facts: Facts) -> Size:
     is refused when the ResourceManager restarts, and exits. Before 3.3 no size is sent to it.
     """
     if not facts.identity.takes_back:
-        return Size(0, 0)
+        return ZERO
     return (facts.setup.minimum if facts.setup is not None else None) or DEFAULT_MINIMUM
 
 

@@ -5,7 +5,7 @@ Includes, variables and final properties have the meaning that they have for Had
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,6 +17,8 @@ FILES: Final = ("core-site.xml", "yarn-site.xml")
 """In the order in which Hadoop's daemons read them: the values of a later file replace those of an earlier one."""
 
 EXPECTED: Final = "expected the directory with the cluster's yarn-site.xml, on this host"
+EXCLUDE_KEY: Final = "yarn.resourcemanager.nodes.exclude-path"
+INCLUDE_KEY: Final = "yarn.resourcemanager.nodes.include-path"
 MOST_EXPANSIONS: Final = 20  # as Hadoop's own reader
 MOST_INCLUDES: Final = 10
 _INCLUDE: Final = "{http://www.w3.org/2001/XInclude}include"
@@ -52,16 +54,10 @@ class Properties:
         :raises HadoopConfError: a variable is not set, or is circular.
         """
         known = self.found.get(key)
-        value = (default if known is None else known.value).strip()
-        for _ in range(MOST_EXPANSIONS):
-            variable = _VARIABLE.search(value)
-            if variable is None:
-                return value
-            meant = self._meant(variable[1])
-            if meant is None:
-                raise HadoopConfError(f"{self.source(key)}: ${{{variable[1]}}} in {value!r} is not set")
-            value = value[: variable.start()] + meant.strip() + value[variable.end() :]
-        raise HadoopConfError(f"{self.source(key)}: {value!r} has more than {MOST_EXPANSIONS} nested variables")
+        try:
+            return expanded(default if known is None else known.value, self._meant)
+        except ValueError as error:
+            raise HadoopConfError(f"{self.source(key)}: {error}") from None
 
     def flag(self, key: str) -> bool:
         """Whether a value is `true`; false if it is missing."""
@@ -80,6 +76,20 @@ class Properties:
             return environment["default"] if wants_default else value
         known = self.found.get(name)
         return None if known is None else known.value
+
+
+def expanded(value: str, lookup: Callable[[str], str | None]) -> str:
+    """A value with its `${variables}` replaced; ValueError if one is not set, or is circular."""
+    value = value.strip()
+    for _ in range(MOST_EXPANSIONS):
+        variable = _VARIABLE.search(value)
+        if variable is None:
+            return value
+        meant = lookup(variable[1])
+        if meant is None:
+            raise ValueError(f"${{{variable[1]}}} in {value!r} is not set")
+        value = value[: variable.start()] + meant.strip() + value[variable.end() :]
+    raise ValueError(f"{value!r} has more than {MOST_EXPANSIONS} nested variables")
 
 
 def read_folder(folder: str) -> Properties:

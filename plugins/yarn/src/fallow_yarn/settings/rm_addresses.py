@@ -13,6 +13,7 @@ from fallow_yarn.model.node_matching import is_loopback
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.settings.config import WAYS, AgentSpec, ResourceManagerSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties, read_folder
+from fallow_yarn.settings.security import is_https_only
 
 PREFIX: Final = "yarn.resourcemanager"
 NO_HOST: Final = "0.0.0.0"  # noqa: S104 - Hadoop's default of the host name: right only on the ResourceManager's host
@@ -117,7 +118,7 @@ def _given(name: str, given: ResourceManagerSpec, setting: str, *, secure: bool)
 
 
 def _configured(properties: Properties, name: str) -> RmAddresses:
-    secure = properties.text("yarn.http.policy", "HTTP_ONLY") == "HTTPS_ONLY"
+    secure = is_https_only(properties)
     web_key, web_port = SECURE_WEB if secure else WEB
     return RmAddresses(
         name=name,

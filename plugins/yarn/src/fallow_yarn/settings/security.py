@@ -58,7 +58,12 @@ def wants_tls(spec: SecuritySettings, hadoop: "Properties | None") -> tuple[bool
     """Whether web pages are read over TLS, and the source of that setting."""
     if spec.tls is not None or hadoop is None:
         return spec.tls is not None, "default" if spec.tls is None else "spec.tls"
-    return hadoop.text(POLICY_KEY) == "HTTPS_ONLY", hadoop.source(POLICY_KEY)
+    return is_https_only(hadoop), hadoop.source(POLICY_KEY)
+
+
+def is_https_only(hadoop: "Properties") -> bool:
+    """Whether Hadoop's daemons serve their web pages over TLS."""
+    return hadoop.text(POLICY_KEY) == "HTTPS_ONLY"
 
 
 def wants_kerberos(spec: SecuritySettings, hadoop: "Properties | None") -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fallow_hookspecs import ClusterConfig, Setting
 from fallow_yarn.settings.config import AgentSpec, KerberosSpec, spec_of
-from fallow_yarn.settings.hadoop_conf import Properties
+from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY, INCLUDE_KEY, Properties
 from fallow_yarn.settings.rm_addresses import PREFIX, RmAddresses, Server, is_by_host_name, rm_addresses
 from fallow_yarn.settings.security import (
     AUTHENTICATION_KEY,
@@ -26,10 +26,7 @@ NAMED_BY_SOURCE: Final = "the principal of the tickets"
 OF_RESOURCE_MANAGERS: Final = frozenset({"resource_manager", "resource_managers", "kerberos", "tls"})
 """Parts of the cluster file that are listed as the values derived from them."""
 
-OTHER_KEYS: Final = (
-    ("include file", f"{PREFIX}.nodes.include-path"),
-    ("exclude file", f"{PREFIX}.nodes.exclude-path"),
-)
+OTHER_KEYS: Final = (("include file", INCLUDE_KEY), ("exclude file", EXCLUDE_KEY))
 """Further keys of Hadoop's files that this plugin reads."""
 
 

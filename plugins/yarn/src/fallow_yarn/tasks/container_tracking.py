@@ -7,15 +7,12 @@ recovery forgets it, one that does not answer lists nothing, and a daemon that a
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Container as Ids
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from fallow_hookspecs import TaskState
 from fallow_yarn.model.container_id import ContainerId
-from fallow_yarn.model.size import Size
+from fallow_yarn.model.size import ZERO
 from fallow_yarn.nm.containers import Answer, Container, Listing
 from fallow_yarn.tasks.process_tree import Processes
-
-NOTHING: Final = Size(0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +102,7 @@ def _left_behind(container_id: str, node_id: str, own_ids: Ids[str]) -> Entry | 
     parsed = ContainerId.parse(container_id)
     if parsed is None or node_id not in own_ids:
         return None
-    container = Container(id=parsed, user="", state=TaskState.RUNNING, requested=NOTHING)
+    container = Container(id=parsed, user="", state=TaskState.RUNNING, requested=ZERO)
     return Entry(node_id=node_id, container=container, had_processes=True, is_sized=False)
 
 
