@@ -89,7 +89,7 @@ def test_a_node_manager_that_says_nothing_of_itself_keeps_its_settings(serve: Se
 
 
 def test_a_node_manager_without_a_web_address_is_a_problem_in_words() -> None:
-    assert "no web address" in probes.node_page("", U, soon()).problem
+    assert "its web address" in probes.node_page("", U, soon()).problem
 
 
 def test_the_size_of_the_host_is_that_of_proc(tmp_path: Path) -> None:

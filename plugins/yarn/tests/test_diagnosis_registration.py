@@ -17,7 +17,7 @@ def fakes() -> Fakes:
 def test_a_configured_node_that_is_unknown_is_named_with_those_that_are_known(fakes: Fakes) -> None:
     found = fakes.findings(nodeManagers=[NODE_ID, "nowhere:1"])
     assert found[SUBJECT].ok is False
-    assert found[SUBJECT].detail == "not known: nowhere:1"
+    assert found[SUBJECT].detail == "unknown: nowhere:1"
     assert f"lists big:1, {NODE_ID};" in found[SUBJECT].advice
     assert found[f"process of {NODE_ID}"].ok is True
 
@@ -77,7 +77,7 @@ def test_a_node_that_is_taken_out_or_on_its_way_is_no_fault(fakes: Fakes) -> Non
     assert (found.ok, found.detail) == (True, f"{NODE_ID} DECOMMISSIONING")
     fakes.manager.reading_now = reading(entry(state=State.DECOMMISSIONED, in_force=None, used=None))
     found = fakes.findings()[SUBJECT]
-    assert (found.ok, found.detail) == (None, f"{NODE_ID} DECOMMISSIONED: taken out on purpose")
+    assert (found.ok, found.detail) == (None, f"{NODE_ID} DECOMMISSIONED: decommissioned on purpose")
     assert f"fallow yarn recommission {NODE_ID.partition(':')[0]}" in found.advice
 
 

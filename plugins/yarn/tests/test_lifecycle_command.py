@@ -68,11 +68,11 @@ def test_a_node_goes_out_and_comes_in_again(host: Host, yarn: EmbeddedYarn, excl
     done = call(host, "decommission", yarn.nodes["nm1"].node_id, "--cluster", "etl", "-c", "/etc/other")
     assert done.exit_code == 0, done.output
     assert "DECOMMISSION" in done.output
-    assert "localhost: decommissioned. To take it in again: fallow yarn recommission localhost" in done.output
+    assert "localhost: decommissioned. To undo it: fallow yarn recommission localhost" in done.output
     assert exclude.read_text() == TEXT + "localhost\n"
     assert host.asked[-1] == ("etl", Path("/etc/other"))
     back = call(host, "recommission", "localhost")
-    assert (back.exit_code, back.output.splitlines()[-1]) == (0, "localhost: may come back; start its NodeManager")
+    assert (back.exit_code, back.output.splitlines()[-1]) == (0, "localhost: may register again; start its NodeManager")
     assert exclude.read_text() == TEXT
 
 
@@ -83,7 +83,7 @@ def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest
     monkeypatch.setattr(decommissioning.Decommissioning, "poll", interrupted)
     done = call(host, "decommission", "localhost")
     assert done.exit_code == 0  # of a command that returns; `fallow` makes the returned number its own
-    assert "goes on without this command" in done.output
+    assert "continues without this command" in done.output
     assert "fallow yarn recommission localhost" in done.output
     assert exclude.read_text() == TEXT + "localhost\n"
 

@@ -62,7 +62,7 @@ def test_somebody_who_writes_all_the_time_is_an_error(path: Path) -> None:
 
 
 def test_a_file_that_is_not_there_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ListFileError, match=r"nowhere is not there; .*make it an empty file"):
+    with pytest.raises(ListFileError, match=r"nowhere does not exist; .*create it empty"):
         ListFile(tmp_path / "nowhere").read()
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_could_not_get_its_owner_is_left_as_it_is(path: Path, monkey
 
 def test_text_that_is_none_is_told(path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ListFileError, match="it is no text"):
+    with pytest.raises(ListFileError, match="it is not UTF-8 text"):
         ListFile(path).read()
 
 
@@ -105,7 +105,7 @@ def test_the_name_of_a_file_says_its_kind(tmp_path: Path) -> None:
     file = ListFile(tmp_path / "exclude.xml")
     assert isinstance(file.kind, XmlList)
     file.path.write_text("n1\n")
-    with pytest.raises(ListFileError, match=r"exclude\.xml: it is no XML"):
+    with pytest.raises(ListFileError, match=r"exclude\.xml: it is not XML"):
         file.hosts()
-    with pytest.raises(ListFileError, match="it is no XML"):
+    with pytest.raises(ListFileError, match="it is not XML"):
         file.change(lambda text: file.kind.with_hosts(text, ["a"], 1))

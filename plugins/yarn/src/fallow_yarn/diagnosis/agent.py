@@ -1,4 +1,4 @@
-"""What an agent without a ResourceManager finds on its host: which NodeManagers it knows, and their settings."""
+"""The findings of an agent without a ResourceManager: the NodeManagers that it knows, and their settings."""
 
 from collections.abc import Collection, Container, Iterator, Mapping
 
@@ -20,11 +20,11 @@ def diagnose(
     deadline: Deadline,
     probes: Probes = PROBES,
 ) -> Iterator[Finding]:
-    """All findings about one host. `problems`: of which NodeManager the id is not known, and why."""
-    yield Finding(subject="ResourceManager", ok=True, detail="not asked: an agent asks this host alone")
+    """All findings about one host. `problems`: why the ids of some NodeManagers are unknown."""
+    yield Finding(subject="ResourceManager", ok=True, detail="not asked: an agent asks this host only")
     mine = {process: found for process, found in known.items() if found.node_id in own}
     yield _found(node, mine, [found.node_id for found in known.values() if found.node_id not in own], problems)
-    advice = "let this host read its web page as spec.user; without it no list is complete"
+    advice = "let this host read its web page as spec.user; without it the list of tasks stays incomplete"
     yield from (Finding(subject="NodeManager", ok=False, detail=problem, advice=advice) for problem in problems)
     for process, found in mine.items():
         detail = f"process {process.pid}, which answers at {found.web}: what runs below it counts as batch"
@@ -40,7 +40,9 @@ def _found(
     if mine:
         return Finding(subject=subject, ok=True, detail=some_of([found.node_id for found in mine.values()]))
     if others:
-        detail = f"{some_of(others)} runs here, which is no name of this host: {', '.join(node.addresses) or 'no name'}"
+        detail = (
+            f"{some_of(others)} runs here, which is not one of this host's names: {', '.join(node.addresses) or 'none'}"
+        )
         advice = f"if it is this cluster's, set spec.nodeManagers: [{', '.join(sorted(others))}]"
         return Finding(subject=subject, ok=False, detail=detail, advice=advice)
     if problems:

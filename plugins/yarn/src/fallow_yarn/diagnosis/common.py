@@ -1,15 +1,15 @@
-"""Words and measures that several findings share."""
+"""Limits and texts that several findings share."""
 
 from collections.abc import Collection, Iterable
 
 MANY_NODES = 1000
-"""From so many nodes on, what the scheduler does for each of them shows in its load."""
+"""From this number of nodes on, the scheduler's work per node matters for its load."""
 
 SHOWN_NODES = 10
 
 
 def some_of(ids: Collection[str]) -> str:
-    """The first few of many ids, and how many more there are."""
+    """The first few of many ids, and the number of the others."""
     listed = sorted(ids)
     more = f" and {len(listed) - SHOWN_NODES} more" if len(listed) > SHOWN_NODES else ""
     return (", ".join(listed[:SHOWN_NODES]) or "no node") + more

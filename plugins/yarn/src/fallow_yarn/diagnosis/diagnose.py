@@ -1,4 +1,4 @@
-"""Asks everything that a diagnosis needs, each source once, and hands it to those who judge it."""
+"""Reads what a diagnosis needs, each source once, and has the other modules judge it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
@@ -30,10 +30,10 @@ from fallow_yarn.settings.rm_addresses import RmAddresses, Server
 _T = TypeVar("_T")
 
 Own = Callable[[Node, Mapping[str, object]], list[str]]
-"""The ids of the NodeManagers of a node, among those the ResourceManager lists."""
+"""Returns the ids of a node's NodeManagers among those that the ResourceManager lists."""
 
 HOPELESS = (UnknownHostError, SilentHostError, DeadlineError, CredentialsError)
-"""Errors after which the other ports of the same host are not worth their time."""
+"""Errors after which the other ports of the same host are not tried."""
 
 
 def diagnose(
@@ -45,7 +45,7 @@ def diagnose(
     deadline: Deadline,
     probes: Probes = PROBES,
 ) -> tuple[Finding, ...]:
-    """All findings; of a ResourceManager that does not answer, why, port by port. Raises nothing."""
+    """All findings; if the ResourceManager does not answer, the reason for each port. Raises nothing."""
     facts = _tried(lambda: manager.facts(deadline))
     rm_states = manager.states(deadline)
     several = tuple(manager_findings.rm_states(rm_states))
@@ -102,7 +102,7 @@ def _node(
     deadline: Deadline,
     probes: Probes,
 ) -> Iterator[Finding]:
-    """What there is to say of one host and its NodeManagers."""
+    """The findings about one host and its NodeManagers."""
     found = live(ids, reading.nodes)
     yield registered(node, ids, found, spec, addresses, reading.nodes, probes.processes(()) if not ids else ())
     if not found:

@@ -1,4 +1,4 @@
-"""Who we are by Kerberos, and for how long."""
+"""Judges the Kerberos ticket."""
 
 from typing import Final
 
@@ -12,16 +12,16 @@ SHORT_SECONDS: Final = 3600
 
 
 def ticket(login: Login, service: str, deadline: Deadline) -> Finding:
-    """The principal and its ticket: one question to the KDC, where a keytab has to get one."""
+    """The principal and its ticket; one request to the KDC if a keytab has to get a ticket."""
     subject = "Kerberos"
     try:
         principal, left_seconds = login.lasts(deadline.within(TICKET_SECONDS))
     except (CredentialsError, DeadlineError) as error:
-        advice = "mend spec.kerberos, the keytab or the ticket: kinit and klist show what there is"
+        advice = "correct spec.kerberos, the keytab or the ticket: see kinit and klist"
         return Finding(subject=subject, ok=False, detail=str(error), advice=advice)
-    detail = f"{principal}, to {service}; its ticket lasts {left_seconds // 60} min more"
+    detail = f"{principal}, to {service}; its ticket is valid for {left_seconds // 60} more min"
     if login.identity.keytab is not None:
         return Finding(subject=subject, ok=True, detail=f"{detail} and is renewed from {login.identity.keytab}")
     is_short = left_seconds < SHORT_SECONDS
-    advice = "have it renewed (kinit -R, k5start), or set spec.kerberos.keytab" if is_short else ""
+    advice = "renew it (kinit -R, k5start), or set spec.kerberos.keytab" if is_short else ""
     return Finding(subject=subject, ok=None if is_short else True, detail=detail, advice=advice)

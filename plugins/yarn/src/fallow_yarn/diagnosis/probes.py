@@ -1,4 +1,4 @@
-"""What a diagnosis looks at beside the calls of the plugin's daily work: pages of settings, and this host."""
+"""Reads what only a diagnosis needs: the daemons' pages of settings, and this host."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _KIB: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a daemon says of itself.
+    """A daemon's settings, clock and version.
 
     `settings` are empty where /conf cannot be read, and `problem` says why. `ahead_seconds`: by how much its clock is
     ahead of this host's, None if it did not tell. `info`: a NodeManager's page about itself, empty if not read.
@@ -43,7 +43,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSize:
-    """CPUs and memory of this host; `available_bytes` is what could be had without paging, now."""
+    """CPUs and memory of this host; `available_bytes` is available without paging."""
 
     cpus: int
     memory_bytes: int
@@ -52,7 +52,7 @@ class HostSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probes:
-    """The ways to look, which a test replaces."""
+    """All probes of a diagnosis; a test replaces them."""
 
     manager_page: Callable[[RmAddresses, Access, Deadline], Page]
     node_page: Callable[[str, WebAccess, Deadline], Page]
@@ -72,7 +72,7 @@ def node_page(http_address: str, access: WebAccess, deadline: Deadline) -> Page:
     try:
         web = web_of(http_address, access)
     except ValueError:
-        return Page(problem="no web address of it is known")
+        return Page(problem="its web address is unknown")
     page = conf_page(web, deadline.within(PAGE_SECONDS))
     try:
         info = member(web.json(INFO, deadline.within(PAGE_SECONDS)), "nodeInfo")
@@ -93,7 +93,7 @@ def conf_page(web: Web, deadline: Deadline, wall: Callable[[], float] = time.tim
 
 
 def host_size(proc_root: Path = PROC_ROOT) -> HostSize | None:
-    """The size of this host; None if /proc does not tell."""
+    """The size of this host; None if /proc cannot be read."""
     try:
         lines = (proc_root / "meminfo").read_text()
     except OSError:
@@ -106,7 +106,7 @@ def host_size(proc_root: Path = PROC_ROOT) -> HostSize | None:
 
 
 def disk_used_percent(folder: str) -> float | None:
-    """How full the disk of a folder is in the eyes of a NodeManager: what its user could not write, in percent."""
+    """How full the disk of a folder is by the NodeManager's measure: not writable for its user, in percent."""
     try:
         disk = os.statvfs(folder)
     except OSError:
@@ -115,7 +115,7 @@ def disk_used_percent(folder: str) -> float | None:
 
 
 def has_cgroup(hierarchy: str) -> bool:
-    """Whether a folder of the cgroup tree is there, in the unified one or below a controller."""
+    """Whether a cgroup directory exists, in the unified tree or below a controller."""
     name = hierarchy.strip("/")
     return any((base / name).is_dir() for base in (CGROUP_ROOT, CGROUP_ROOT / "cpu", CGROUP_ROOT / "memory"))
 

@@ -1,4 +1,4 @@
-"""Which NodeManagers of a host the ResourceManager lists, and what could keep it from listing one. Pure."""
+"""Judges which NodeManagers of a host the ResourceManager lists, and why it may not list one. Pure."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -26,14 +26,14 @@ def registered(
     missing = [node_id for node_id in named if node_id not in nodes]
     if missing:
         key = "nodeManagers" if spec.node_managers is not None else "nodeManagersByNode"
-        advice = f"the ResourceManager lists {some_of(nodes)}; mend spec.{key}, which takes its very words"
-        return Finding(subject=subject, ok=False, detail=f"not known: {', '.join(missing)}", advice=advice)
+        advice = f"the ResourceManager lists {some_of(nodes)}; correct spec.{key}, which has to use the same ids"
+        return Finding(subject=subject, ok=False, detail=f"unknown: {', '.join(missing)}", advice=advice)
     if not ids:
         return _none_here(subject, node, addresses, nodes, [daemon.process.pid for daemon in running])
     states = ", ".join(f"{node_id} {nodes[node_id].node.state}" for node_id in ids)
     if not found and all(nodes[node_id].node.state is State.DECOMMISSIONED for node_id in ids):
-        advice = f"to take it in again: fallow yarn recommission {host_of(next(iter(ids)))}, and start its NodeManager"
-        return Finding(subject=subject, ok=None, detail=f"{states}: taken out on purpose", advice=advice)
+        advice = f"to use it again: fallow yarn recommission {host_of(next(iter(ids)))}, and start its NodeManager"
+        return Finding(subject=subject, ok=None, detail=f"{states}: decommissioned on purpose", advice=advice)
     if not found:
         return Finding(subject=subject, ok=False, detail=states, advice="start the NodeManager")
     unhealthy = [node_id for node_id in found if nodes[node_id].node.state is State.UNHEALTHY]
@@ -44,7 +44,7 @@ def registered(
 
 
 def processes(ids: Iterable[str], daemons: Iterable[Daemon]) -> Iterator[Finding]:
-    """Whether the process of each is found here, so that what runs below it counts as batch."""
+    """Whether the process of each is found here, so that its children count as batch."""
     found = {daemon.framework_node for daemon in daemons}
     for node_id in ids:
         if node_id in found:
@@ -77,7 +77,7 @@ def _none_here(
         )
     elif pids:
         advice = (
-            f"a NodeManager runs here (process {', '.join(map(str, sorted(pids)))}): its log tells whether it"
+            f"a NodeManager runs here (process {', '.join(map(str, sorted(pids)))}): its log shows whether it"
             " registered, and where; if it is listed by another name, set spec.nodeManagers to its id"
         )
     else:

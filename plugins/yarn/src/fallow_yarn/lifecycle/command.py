@@ -38,9 +38,9 @@ def commands(host: CommandHost) -> click.Group:
 
     @click.group("yarn")
     def yarn() -> None:
-        """Take YARN nodes out of a cluster, and in again."""
+        """Decommission and recommission YARN nodes."""
 
-    cluster_option = click.option("--cluster", metavar="NAME", help="Which cluster; needed if there are several.")
+    cluster_option = click.option("--cluster", metavar="NAME", help="The cluster; required if there are several.")
     config_option = click.option(
         "--config", "-c", "config", type=click.Path(path_type=Path, readable=False), help="As of the other commands."
     )
@@ -49,16 +49,21 @@ def commands(host: CommandHost) -> click.Group:
     @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
     @cluster_option
     @click.option(
-        "--grace", metavar="TIME", callback=seconds, default="10m", show_default=True, help="How long tasks may go on."
+        "--grace",
+        metavar="TIME",
+        callback=seconds,
+        default="10m",
+        show_default=True,
+        help="How long running tasks may continue.",
     )
-    @click.option("--force", is_flag=True, help="Without a grace: what runs there ends now.")
+    @click.option("--force", is_flag=True, help="No grace: terminate running tasks now.")
     @config_option
     def decommission(nodes: tuple[str, ...], cluster: str | None, grace: int, force: bool, config: Path | None) -> int:
-        """Take nodes out of a cluster, each said by its id or host, with all NodeManagers of that host.
+        """Decommission nodes, named by id or host, with all NodeManagers of each host.
 
-        Nothing new starts there; the ResourceManager ends what still runs when the grace is over, and its NodeManager
-        ends by itself. Shown until that is so. Ctrl-C ends only the showing. A ResourceManager that becomes active
-        meanwhile is told too.
+        No new task starts there. When the grace is over, the ResourceManager terminates the remaining tasks, and the
+        NodeManager exits. The command shows the progress until then; Ctrl-C stops only the command. A ResourceManager
+        that becomes active in the meantime is told too.
         """
         with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
             hosts = hosts_of(nodes, manager.nodes(soon()))
@@ -69,7 +74,7 @@ def commands(host: CommandHost) -> click.Group:
     @cluster_option
     @config_option
     def recommission(nodes: tuple[str, ...], cluster: str | None, config: Path | None) -> None:
-        """Take nodes into a cluster again, or stop taking them out. What runs there goes on."""
+        """Recommission nodes, or stop decommissioning them. Running tasks continue."""
         with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
             listed = [name for file in lists.excludes for name in file.hosts()]
             hosts = hosts_of(nodes, manager.nodes(soon()), listed)
@@ -99,25 +104,26 @@ def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
         try:
             decommissioning.begin()
         except KeyboardInterrupt:
-            click.echo(f"interrupted; nothing is left in the exclude files, and {names} may be draining:")
+            click.echo(f"interrupted; the exclude files are as before, and {names} may be draining:")
             click.echo(
-                f"  fallow yarn decommission {names}    to go on\n  fallow yarn recommission {names}    to undo it"
+                f"  fallow yarn decommission {names}    to continue\n  fallow yarn recommission {names}    to undo it"
             )
             return INTERRUPTED
         try:
             done = _follow(decommissioning)
         except KeyboardInterrupt:
             _finish_without_rm(decommissioning)
-            click.echo(f"{names}: goes on without this command, until the grace is over at the latest.")
-            click.echo("A failover of the ResourceManager until then ends at once what runs there; to watch over that:")
-            click.echo(f"  fallow yarn decommission {names}\nto take it back:\n  fallow yarn recommission {names}")
+            click.echo(f"{names}: the decommissioning continues without this command.")
+            click.echo("A failover during the grace would terminate running tasks at once; to prevent that:")
+            click.echo(f"  fallow yarn decommission {names}\nto undo it:\n  fallow yarn recommission {names}")
             return INTERRUPTED
     decommissioning.finish()
     if done:
-        click.echo(f"{names}: decommissioned. To take it in again: fallow yarn recommission {names}")
+        click.echo(f"{names}: decommissioned. To undo it: fallow yarn recommission {names}")
         return 0
     click.echo(
-        f"{names}: the grace is over, and the ResourceManager has not ended it; to end it now: --force", err=True
+        f"{names}: the grace is over, but it is not decommissioned; use --force to do so now",
+        err=True,
     )
     return 1
 
@@ -127,7 +133,7 @@ def _finish_without_rm(decommissioning: Decommissioning) -> None:
     try:
         decommissioning.finish()
     except YarnError as error:
-        click.echo(f"the exclude files are written, and the ResourceManager was not told: {error}", err=True)
+        click.echo(f"the exclude files are written, but the ResourceManager was not told: {error}", err=True)
 
 
 def _follow(decommissioning: Decommissioning) -> bool:
@@ -151,7 +157,7 @@ def _line(progress: Progress) -> str:
         return f"no answer: {progress.unreachable}"
     if not progress.nodes:
         return "not registered with the active ResourceManager"
-    again = "in use again, as after a failover; told once more: " if progress.told_again else ""
+    again = "in use again, as after a failover, and told again: " if progress.told_again else ""
     nodes = (
         f"{node.node_id} {node.state}, {node.containers} containers with {node.used.memory_mb} MB"
         f" and {node.used.vcores} vcores"
@@ -171,7 +177,7 @@ def _show_back(manager: Manager, hosts: list[str]) -> None:
         click.echo(f"{node.node_id}: {node.state}")
     absent = set(hosts) - {node.host for node in nodes if node.state in ACTIVE}
     for host in sorted(absent):
-        click.echo(f"{host}: may come back; start its NodeManager")
+        click.echo(f"{host}: may register again; start its NodeManager")
 
 
 @contextmanager
