@@ -1,4 +1,4 @@
-"""An application and what its master knows: its tasks, who runs them, and how they ended. Pure.
+"""An application and the knowledge of its master: its tasks, their containers, and their results. Pure.
 
 It outlives the ResourceManager, as a real application master and the state store do.
 """

@@ -26,7 +26,7 @@ POLL_SECONDS: Final = 0.01
 
 
 class EmbeddedYarnError(Exception):
-    """The embedded YARN does not come up, or a part of it has ended by itself."""
+    """The embedded YARN does not start, or a part of it has ended unexpectedly."""
 
 
 class NodeProcess:
@@ -42,7 +42,7 @@ class NodeProcess:
 
     @property
     def log(self) -> Path:
-        """What it has written, over all its starts."""
+        """Its output, over all its starts."""
         return Path(self.config.folder) / "log.txt"
 
     @property
@@ -54,7 +54,7 @@ class NodeProcess:
         return self.process.pid
 
     def start(self) -> None:
-        """Start it; it is not ready yet."""
+        """Start it; it gets ready later."""
         if self.process is not None and self.process.poll() is None:
             raise EmbeddedYarnError(f"NodeManager {self.name} runs already: end it first")
         Path(self.config.folder).mkdir(parents=True, exist_ok=True)
@@ -88,9 +88,9 @@ class NodeProcess:
 class EmbeddedYarn:
     """A ResourceManager and NodeManagers on loopback; a context manager that starts and stops them.
 
-    Everything lies below `folder`. The ResourceManager runs in this process (threads), each NodeManager is one of its
-    own, and each container is a tree of processes below it. When this process ends, however that is, so do all others.
-    Times of starting are bounded: an EmbeddedYarnError says what did not come.
+    All files are below `folder`. The ResourceManager runs in threads of this process, each NodeManager is a process of
+    its own, and each container is a tree of processes below it. All processes end with this one, even if it is killed.
+    Starting has a time-out: an EmbeddedYarnError says what is missing.
 
     `rm` is the active ResourceManager; `rms` are all ("rm1", and with `ha` "rm2"), `nodes` the NodeManagers by name.
     """
@@ -140,7 +140,7 @@ class EmbeddedYarn:
         return (active or list(self.rms.values()))[0]
 
     def start(self) -> None:
-        """Start all; return when the scheduler has every NodeManager. A failure stops all again."""
+        """Start all; return when the scheduler has every NodeManager. A failure stops everything."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._guard = subprocess.Popen(  # noqa: S603 - itself
             [sys.executable, "-I", "-S", process_guard.__file__, str(self.folder)],
@@ -159,7 +159,7 @@ class EmbeddedYarn:
             raise
 
     def stop(self) -> None:
-        """End all of it, containers included. Safe to repeat."""
+        """End everything, including containers. Safe to repeat."""
         for rm in self.rms.values():
             rm.stop()
         if self._guard is not None and self._guard.stdin is not None:

@@ -1,4 +1,4 @@
-"""Starting and ending the process of a container, in the way of YARN's DefaultContainerExecutor.
+"""Starts and ends the process of a container, like YARN's DefaultContainerExecutor.
 
 The NodeManager starts a launcher, a shell script named after the container, which stays in its session. The launcher
 starts the container in a session of its own and leaves its exit code in a file: so a NodeManager that is started again
@@ -106,7 +106,7 @@ class Launched:
 
     @classmethod
     def recover(cls, place: Place) -> list[Self]:
-        """Those that an earlier process of this NodeManager has started and nobody was told the end of."""
+        """The containers that an earlier process of this NodeManager started and whose end was not reported."""
         found = []
         for file in sorted(place.local.glob(f"usercache/*/appcache/*/*/{SPEC}")):
             container = cls(Spec(**json.loads(file.read_text())), file.parent, place.sigkill_seconds)
@@ -167,12 +167,12 @@ class Launched:
                 os.killpg(pid, number)
 
     def forget(self) -> None:
-        """Its end was told: the next process of this NodeManager does not find it."""
+        """Forget it after its end was reported, so that the next process of this NodeManager does not find it."""
         (self.folder / SPEC).unlink(missing_ok=True)
 
     @property
     def diagnostics(self) -> str:
-        """What is said of its end."""
+        """The diagnostics of its end."""
         code = self.exit_code
         if code is None or code == 0:
             return ""
@@ -188,7 +188,7 @@ class Launched:
         timer.start()
 
     def _signal_rest(self, number: int) -> None:
-        """A signal to those that are still in its process group. The number of the group may be another's by now."""
+        """A signal to the rest of its process group. The number of the group may have been reused."""
         group = self.pid
         for entry in os.scandir("/proc"):
             with suppress(OSError, ValueError):

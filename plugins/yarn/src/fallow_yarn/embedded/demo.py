@@ -1,4 +1,4 @@
-"""The embedded YARN for `fallow demo`: one NodeManager, and tasks that wait for more than its smallest size."""
+"""The embedded YARN for `fallow demo`: one NodeManager, and tasks that need more than its minimum size."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The little of HTTP that a Hadoop daemon's web pages need."""
+"""A minimal HTTP server for the web pages of a Hadoop daemon."""
 
 import json
 import socket
@@ -19,7 +19,7 @@ METHODS: Final = (b"GET ", b"POST")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What was asked for; `query` has the last value of each name."""
+    """A request; `query` has the last value of each name."""
 
     method: str
     path: str
@@ -29,7 +29,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What is answered."""
+    """A response."""
 
     status: int = HTTPStatus.OK
     body: bytes = b""
@@ -87,7 +87,7 @@ def serve_http(answer: Answer) -> Serve:
 
 
 def _read(start: bytes, incoming: BinaryIO) -> Request:
-    """The request that begins so; ValueError for what is none."""
+    """The request that begins with these bytes; ValueError if it is invalid."""
     if start not in METHODS:
         raise ValueError("Illegal character")
     method, target, _ = (start + incoming.readline(MAX_LINE_BYTES)).decode("latin-1").split()

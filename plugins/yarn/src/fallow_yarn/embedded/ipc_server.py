@@ -1,4 +1,4 @@
-"""The server's side of Hadoop IPC version 9 with SIMPLE authentication, which believes who a client says it is."""
+"""The server side of Hadoop IPC version 9 with SIMPLE authentication."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ def refused(java_class: str, message: str) -> Refusal:
 
 
 def serve_ipc(protocols: Protocols) -> Serve:
-    """Serve a connection: one call after the other. What makes no sense ends it."""
+    """Serve a connection: one call after the other. Invalid data ends it."""
 
     def serve(connection: socket.socket) -> None:
         with connection.makefile("rb") as incoming, suppress(DecodeError, IndexError):
@@ -84,7 +84,7 @@ def _is_ours(connection: socket.socket, incoming: BinaryIO) -> bool:
 
 
 def _read(incoming: BinaryIO) -> _Request | None:
-    """The next request; None at the end. ValueError for what is none."""
+    """The next request; None at the end. ValueError if it is invalid."""
     prefix = incoming.read(PREFIX_BYTES)
     if len(prefix) < PREFIX_BYTES:
         return None
@@ -96,7 +96,7 @@ def _read(incoming: BinaryIO) -> _Request | None:
 
 
 def _delimited(payload: bytes) -> list[bytes]:
-    """The messages of a frame, each of which stands behind its length; IndexError if it ends too soon."""
+    """The messages of a frame, each after its length; IndexError if the frame is truncated."""
     messages = []
     position = 0
     while position < len(payload):

@@ -1,4 +1,4 @@
-"""A TCP server on loopback that can be ended at any moment, as the kernel ends a killed process."""
+"""A TCP server on loopback that can end at any moment, like a killed process."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""The hosts that a ResourceManager takes nodes of, as it last read them from its files."""
+"""The excluded and included hosts of a ResourceManager, as it last read them from its files."""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,4 @@
-"""One node as an active ResourceManager has it, and what it and its NodeManager tell each other. Pure."""
+"""The state of one node at an active ResourceManager, and its messages with the NodeManager. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What a NodeManager says of itself. `web` is the address of its pages, `health_ms` when it looked at its disks."""
+    """The registration of a NodeManager. `web` is the address of its pages, `health_ms` the time of its disk check."""
 
     node_id: str
     web: str
@@ -46,8 +46,8 @@ class NodeState:
 
     `containers` are those that count as allocated, `ending` those of them (and strangers) that the NodeManager is told
     to end with every heartbeat until it says that they have. `deadline` is the over-commit deadline once stored, which
-    never goes away. `users` are the applications that have had containers here. `leaving_since`: when it began to be
-    decommissioned, with which grace (negative: for ever), and with which size before.
+    never goes away. `users` are the applications that have had containers here. `decommissioning_since`: when it began
+    to be decommissioned, with which grace (negative: for ever), and with which size before.
     """
 
     def __init__(self, registration: Registration, now: float) -> None:
@@ -58,7 +58,7 @@ class NodeState:
         self.capability = self.total = registration.size
         self.custom = dict(registration.custom)
         self.deadline: float | None = None
-        self.leaving_since: float | None = None
+        self.decommissioning_since: float | None = None
         self.grace_seconds: int | None = None
         self.size_before = registration.size
         self.users: set[str] = set()
@@ -72,7 +72,7 @@ class NodeState:
 
     @property
     def host(self) -> str:
-        """Its host, as the ResourceManager calls it."""
+        """Its host, as the ResourceManager names it."""
         return self.id.rpartition(":")[0]
 
     @property
@@ -88,13 +88,13 @@ class NodeState:
 
     @property
     def available(self) -> Size:
-        """What may still be allocated; negative where the node has shrunk below what it has given."""
+        """What may still be allocated; negative if the node has shrunk below its allocation."""
         used = self.used
         return Size(self.total.memory_mb - used.memory_mb, self.total.vcores - used.vcores)
 
     @property
     def is_told(self) -> bool:
-        """Whether its NodeManager has been told its size, by a release that does."""
+        """Whether its NodeManager has received its size, from a release that sends it."""
         return self._untold is None
 
     def is_in_table(self, now: float) -> bool:
@@ -103,7 +103,7 @@ class NodeState:
 
     def takes_work(self, now: float) -> bool:
         """Whether the scheduler may allocate here."""
-        return self.is_in_table(now) and self.leaving_since is None
+        return self.is_in_table(now) and self.decommissioning_since is None
 
     def resize(self, size: Size, custom: Mapping[str, int]) -> None:
         """The ResourceManager's own record; a further resource that is not named becomes 0."""
@@ -117,7 +117,7 @@ class NodeState:
         self._to_start.append(container)
 
     def drop(self, container: Container) -> None:
-        """A container is not here any more."""
+        """Remove a container."""
         self.containers.pop(container.id, None)
         self.ending.discard(container.id)
 
@@ -128,13 +128,13 @@ class NodeState:
         yield from (container for container in newest if container.is_master)
 
     def come_back(self, registration: Registration, now: float) -> None:
-        """Its NodeManager has started again, with work."""
+        """Its NodeManager has restarted with running containers."""
         self.web, self.health_ms, self.heard_at = registration.web, registration.health_ms, now
         self.custom = dict(registration.custom)
         self._to_start.clear()
 
     def forget(self) -> None:
-        """It is gone, with all that it had."""
+        """Remove the node with all its containers."""
         self.containers, self.ending, self.signals, self._to_start = {}, set(), [], []
         self.web = ""
 

@@ -1,4 +1,4 @@
-"""The pages of an active ResourceManager, as far as this plugin and its tests read them. Pure."""
+"""The pages of an active ResourceManager that this plugin and its tests read. Pure."""
 
 import re
 import time
@@ -49,7 +49,7 @@ def answer(scheduler: Scheduler, request: Request, now: float) -> Response:
 
 
 def settings_of(settings: Settings) -> Mapping[str, object]:
-    """What the page /conf lists."""
+    """The settings on the page /conf."""
     others = "*" if settings.admins is None else ",".join(sorted(settings.admins))
     return {
         "yarn.admin.acl": others or " ",
@@ -70,7 +70,7 @@ def _lists(settings: Settings) -> Mapping[str, Path]:
 
 
 def pending(applications: Iterable[Application]) -> tuple[Size, int]:
-    """What applications wait for in sum, and how many containers that is."""
+    """The sum of the pending requests, and the number of containers in them."""
     memory_mb = vcores = containers = 0
     for application in applications:
         size, count = application.wanted()

@@ -1,7 +1,7 @@
-"""Ends all processes of an embedded YARN when its owner ends, however that is. A program of its own; see `main`.
+"""Ends all processes of an embedded YARN when its owner ends, even if it is killed. A separate program; see `main`.
 
-It looks for a mark in the environments that processes were started with. A container may have cleared its own: so
-whoever is below a marked process, or in a session that one leads, ends too.
+It searches a mark in the initial environments of processes. A container may have cleared its own environment: so the
+descendants of a marked process, and the processes of its session, end too.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The embedded ResourceManager: its ports, whether it is active, and what it answers to whom."""
+"""The embedded ResourceManager: its ports, its HA state, and its answers."""
 
 import getpass
 import threading
@@ -28,7 +28,7 @@ STATES: Final = {"INITIALIZING": 0, "ACTIVE": 1, "STANDBY": 2}
 
 @dataclass(slots=True)
 class Store:
-    """What outlives a ResourceManager, as the state store does: its applications, and how often one became active.
+    """The state store, which outlives a ResourceManager: the applications, and how often one became active.
 
     The lock is held whenever the state of the embedded YARN is read or changed.
     """
@@ -85,7 +85,7 @@ class ResourceManager:
         return self.scheduler is not None
 
     def start(self, *, standby: bool) -> None:
-        """Listen; return when it is active, or stands by."""
+        """Listen; return when it is active or a standby."""
         with self._store.lock:
             self.ha_state = "INITIALIZING"
             self._new_start()
@@ -98,14 +98,14 @@ class ResourceManager:
             self.become_active()
 
     def stop(self) -> None:
-        """End at once, as a killed process does: every connection, and all that it knew beside what is stored."""
+        """End at once, like a killed process: close all connections, and forget all that is not stored."""
         for listener in (*self._always, *self._while_active):
             listener.stop()
         with self._store.lock:
             self.scheduler = None
 
     def become_active(self) -> None:
-        """Take over what is stored; the NodeManagers come by themselves."""
+        """Become active with the stored state; the NodeManagers register by themselves."""
         with self._store.lock:
             epoch = self._store.terms
             self._store.terms += 1
@@ -117,7 +117,7 @@ class ResourceManager:
             listener.start()
 
     def become_standby(self) -> None:
-        """Give up: only administrators and readers of the web are answered from now on."""
+        """Become a standby: only administrators and web requests are answered from now on."""
         with self._store.lock:
             self.scheduler, self.ha_state = None, "STANDBY"
         for listener in self._while_active:

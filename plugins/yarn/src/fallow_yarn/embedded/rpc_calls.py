@@ -1,4 +1,4 @@
-"""The remote calls of a ResourceManager that this plugin makes, and those of high availability: messages to state."""
+"""Handles the remote calls that this plugin makes to a ResourceManager, and those of high availability."""
 
 from collections.abc import Callable
 from typing import Final
@@ -44,7 +44,7 @@ def client_protocol(state: Callable[[], Scheduler], clock: Callable[[], float]) 
 def admin_protocol(
     state: Callable[[], Scheduler], may_change: Callable[[str], bool], lists: NodeLists, clock: Callable[[], float]
 ) -> Protocols:
-    """The calls of administrators: who has no right is told so before anything else."""
+    """The calls of administrators; the rights of the user are checked first."""
 
     def check(user: str, method: str) -> None:
         if not may_change(user):
@@ -67,7 +67,7 @@ def admin_protocol(
         scheduler, now = state(), clock()
         request = yarn_pb2.RefreshNodesRequest.FromString(argument)
         if request.kind == yarn_pb2.FORCEFUL:
-            scheduler.end_leaving(now)
+            scheduler.end_decommissioning(now)
             return b""
         lists.read()
         if request.kind == yarn_pb2.GRACEFUL:
@@ -80,7 +80,7 @@ def admin_protocol(
 
 
 def ha_protocol(state: Callable[[], int], transition: Callable[[bool], None]) -> Protocols:
-    """The calls of high availability. `state` is 0 while it starts, 1 if active, 2 if it stands by."""
+    """The calls of high availability. `state` is 0 while it starts, 1 if active, 2 if it is a standby."""
 
     def get_service_status(_argument: bytes, _user: str) -> bytes:
         return bytes((0x08, state(), 0x10, 1))  # field 1: state; field 2: ready to become active

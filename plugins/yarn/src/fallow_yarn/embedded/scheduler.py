@@ -1,4 +1,4 @@
-"""The state of an active ResourceManager: its nodes, what is allocated on them, and size changes on their way. Pure.
+"""The state of an active ResourceManager: nodes, allocations, and size changes under way. Pure.
 
 A size change passes two queues, as in the real one: the record of the node (`capability`) has it at once, the scheduler
 (`total`) gets to it one change after the other, and has the node out of its table for a moment then. What is allocated
@@ -28,7 +28,7 @@ MOST_TAKEN: Final = 10_000
 
 
 class UnknownNode(Exception):  # noqa: N818 - an answer of the ResourceManager
-    """A node that the ResourceManager does not have."""
+    """The ResourceManager does not know the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +71,15 @@ class Scheduler:
         self.tick(now)
 
     def register(self, registration: Registration, now: float) -> str:
-        """A NodeManager has started, or has found this ResourceManager. Why it has to end; empty if it may stay."""
+        """Register a NodeManager. The reason why it has to exit; empty if it may stay."""
         self.tick(now)
         minimum, size = self.settings.minimum, registration.size
         node, host = self.nodes.get(registration.node_id), registration.node_id.rpartition(":")[0]
-        if not self._lists.takes(host) and (node is None or node.leaving_since is None or not node.is_running):
+        if not self._lists.takes(host) and (node is None or node.decommissioning_since is None or not node.is_running):
             return f"Disallowed NodeManager from  {host}, Sending SHUTDOWN signal to the NodeManager."
         if size.memory_mb < minimum.memory_mb or size.vcores < minimum.vcores:
             return f"NodeManager from {registration.node_id} doesn't satisfy minimum allocations"
-        if node is not None and node.is_running and (node.containers or node.leaving_since is not None):
+        if node is not None and node.is_running and (node.containers or node.decommissioning_since is not None):
             # It comes back with work: the size it says is a change like any other, and a deadline stays.
             node.come_back(registration, now)
             update = Update(node_id=node.id, size=size, over_commit_timeout_ms=-1, custom=registration.custom)
@@ -99,7 +99,7 @@ class Scheduler:
             self._remove(node, "SHUTDOWN")
 
     def heartbeat(self, node_id: str, statuses: Iterable[Status], now: float) -> Orders | None:
-        """What a NodeManager reports, and what it is to do; None if it has to register (again)."""
+        """Take the report of a NodeManager, and return its orders; None if it has to register (again)."""
         node = self.nodes.get(node_id)
         if node is None or not node.is_running:
             return None
@@ -115,7 +115,7 @@ class Scheduler:
         return node.orders(confirmed, tells_size=self.settings.release.takes_back)
 
     def update(self, updates: Sequence[Update], now: float) -> None:
-        """New sizes, all or none. Raises `UnknownNode` with the id of one that is not here."""
+        """New sizes, all or none. Raises `UnknownNode` with the id of an unknown node."""
         self.tick(now)
         for update in updates:
             if update.node_id not in self.nodes or not self.nodes[update.node_id].is_running:
@@ -125,19 +125,19 @@ class Scheduler:
             self._queue(self.nodes[update.node_id], update, now)
 
     def refresh(self, grace_seconds: int | None, now: float) -> None:
-        """Have the lists of hosts hold from now on, gracefully; None is the ResourceManager's own grace."""
+        """Refresh the lists of hosts gracefully; None is the ResourceManager's own grace."""
         self.tick(now)
         for node in self.nodes.values():
             if node.is_running:
                 refreshed(node, self._lists, grace_seconds, now)
 
     def refresh_now(self, now: float) -> None:
-        """Have the lists of hosts hold now."""
+        """Refresh the lists of hosts at once."""
         self.refresh(0, now)
-        self.end_leaving(now)
+        self.end_decommissioning(now)
 
-    def end_leaving(self, now: float) -> None:
-        """Take out at once whatever is leaving."""
+    def end_decommissioning(self, now: float) -> None:
+        """Decommission at once all nodes that are being decommissioned."""
         self.tick(now)
         for node in self.nodes.values():
             if node.state == "DECOMMISSIONING":
@@ -147,13 +147,13 @@ class Scheduler:
         """Have the NodeManager signal a container with its next heartbeat; false if there is none."""
         for node in self.nodes.values():
             if container_id in node.containers and container_id not in node.ending:
-                if node.leaving_since is None:  # the real one has no ear for this while a node is leaving
+                if node.decommissioning_since is None:  # the real one ignores this while a node is leaving
                     node.signals.append((container_id, force))
                 return True
         return False
 
     def tick(self, now: float) -> None:
-        """Bring the state up to a time: changes that the scheduler has got to, nodes that were silent too long."""
+        """Advance the state to a time: apply due size changes, and remove nodes that were silent too long."""
         while self._changes and self._changes[0].due <= now:
             change = self._changes.popleft()
             self._apply(change.node, change.update, change.due)
@@ -210,7 +210,7 @@ class Scheduler:
             over = Size(over.memory_mb + victim.size.memory_mb, over.vcores + victim.size.vcores)
 
     def _allocate(self, nodes: Sequence[NodeState], now: float) -> None:
-        """Give the applications in their order what they want, as long as it fits."""
+        """Allocate the requests of the applications in their order, while they fit."""
         totals = [node.total for node in self.nodes.values() if node.is_running]
         for application in self.applications:
             while (wanted := application.wanted())[1] > 0:
@@ -227,7 +227,7 @@ class Scheduler:
         return Size(min(size.memory_mb, self.largest.memory_mb), min(size.vcores, self.largest.vcores))
 
     def _note(self, node: NodeState, status: Status) -> bool:
-        """What a NodeManager says of a container; whether it has ended."""
+        """Take the status of a container; whether it has ended."""
         container = node.containers.get(status.container)
         if container is None:
             if status.exit_code is None:
@@ -242,7 +242,7 @@ class Scheduler:
         return True
 
     def _recover(self, node: NodeState, statuses: Iterable[Status]) -> None:
-        """What a NodeManager has when it registers, against what the applications believe it has."""
+        """Compare the containers of a registering NodeManager with those that the applications expect."""
         reported = {status.container for status in statuses}
         believed = [
             container
@@ -267,7 +267,7 @@ class Scheduler:
             self._note(node, status)
 
     def _end(self, container: Container, exit_code: int, diagnostics: str) -> None:
-        """A container ends in the eyes of its application; on its node it is until the NodeManager confirms it."""
+        """End a container for its application; it stays on its node until the NodeManager confirms the end."""
         others = container.application.end(container, exit_code, diagnostics)
         for ended in (container, *others):
             if (node := self.nodes.get(ended.node_id)) is not None and ended.id in node.containers:

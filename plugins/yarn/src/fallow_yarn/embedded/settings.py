@@ -1,4 +1,4 @@
-"""What an embedded YARN looks like."""
+"""The settings of an embedded YARN."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ MAXIMUM: Final = Size(8192, 4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an embedded YARN looks like. ValueError for what it cannot be.
+    """The settings of an embedded YARN. ValueError for invalid ones.
 
     `memory_mb` and `vcores` are those of each NodeManager, `custom` further resource types by the NodeManager's name
     ("nm1", "nm2", ...). `minimum` and `maximum` are the scheduler's allocations. `admins`: who beside the own user may
-    change sizes; None: everybody. `ha`: a second ResourceManager that stands by. `exclude_file`, `include_file`: the
+    change sizes; None: everybody. `ha`: a second ResourceManager as standby. `exclude_file`, `include_file`: the
     lists of hosts that both read.
 
     `heartbeat_seconds`: from one report of a NodeManager to the next. `change_seconds`: how long the scheduler takes
@@ -54,5 +54,5 @@ class Settings:
 
     @property
     def release(self) -> Release:
-        """The release of YARN that it is."""
+        """The release of YARN that it emulates."""
         return Release(self.version)

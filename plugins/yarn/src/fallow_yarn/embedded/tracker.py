@@ -1,6 +1,6 @@
-"""What NodeManagers and the ResourceManager tell each other: a line of JSON, and a line of JSON in answer.
+"""The protocol between NodeManagers and the ResourceManager: a line of JSON, and a line of JSON as the answer.
 
-This is the embedded YARN's own protocol; nobody else speaks it.
+It is the embedded YARN's own protocol, not Hadoop's.
 """
 
 import json
