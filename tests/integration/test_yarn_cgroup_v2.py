@@ -11,9 +11,9 @@ from plugins.yarn.tests.proc_fakes import NM, NM_PID, NOW_TICKS, FakeProc, conta
 
 from fallow_core.model.qos_policy import CgroupReconcilePolicy, StrategyMode
 from fallow_hookspecs import TaskPlacement
-from fallow_yarn.nm.leaders import Containers
-from fallow_yarn.nm.placement import HIERARCHY, placement
-from fallow_yarn.nm.processes import own_cgroups, read_cgroups
+from fallow_yarn.nm.procfs import own_cgroups, read_cgroups
+from fallow_yarn.tasks.container_processes import ContainerProcesses
+from fallow_yarn.tasks.placement import HIERARCHY, placement
 
 ENFORCE = StrategyMode.ENFORCE
 TREE = "batch/hadoop-yarn"
@@ -47,7 +47,7 @@ class Node(Batch):
 
     def placed(self, container_id: str) -> TaskPlacement:
         """Where the plugin says that a container is."""
-        found = Containers(self.proc.root, lambda: NOW_TICKS).find((NM,))
+        found = ContainerProcesses(self.proc.root, lambda: NOW_TICKS).find((NM,))
         (place,) = placement([container_id], found, OWN, self.proc.root).tasks
         return place
 

@@ -23,7 +23,7 @@ from fallow_core.planner.observations import ClusterObservation, NodeObservation
 from fallow_core.planner.round import plan_round
 from fallow_core.planner.state import PlannerState
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, ResourceName, Resources
-from fallow_yarn.rm.size import MIB_BYTES, Size, size_within
+from fallow_yarn.model.size import MIB_BYTES, Size, size_within
 
 CLUSTER: Final = "yarn/day"
 HOST: Final = Resources(48_000, 24 << 30)

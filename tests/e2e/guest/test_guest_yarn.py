@@ -19,8 +19,8 @@ from tests.e2e.yarn.throttling import EXECUTOR, fallow_on, linux_container_execu
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_hookspecs import ClusterConfig, KillAnswer, KillOrder, KillResult, Node, Role
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.settings.config import YarnSpec
 
 SECONDS = 300  # in a guest that is slow, and slower beside others
 REGISTERED = "Registered with ResourceManager"

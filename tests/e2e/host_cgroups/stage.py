@@ -18,8 +18,8 @@ from fallow_core.cli.demo import host
 from fallow_core.cli.demo.load import OnlineLoad
 from fallow_core.errors import ControlError
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 
 COMMAND = str(Path(sys.executable).with_name("fallow"))
 KNOBS = ("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us")
