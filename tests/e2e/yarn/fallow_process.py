@@ -156,6 +156,13 @@ class Fallow:
             name: (size["memory_bytes"] // MIB, size["cpu_milli"] // self.vcore_milli) for name, size in sizes.items()
         }
 
+    def shown(self) -> str:
+        """What its status says of the node and of the real cluster, for the message of a test that waited in vain."""
+        try:
+            return json.dumps({"nodes": self.status()["nodes"], "cluster": self.cluster()})
+        except ControlError as error:
+            return f"nothing: {error}"
+
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of Fallow on the same configuration."""
         command = [COMMAND, *arguments, "-c", str(self.folder)]

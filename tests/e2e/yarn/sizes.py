@@ -74,5 +74,10 @@ def wait_for_sizes(cluster: Cluster, fallow: Fallow, wanted: Callable[[Sizes], b
         found.update(sizes(cluster))
         return wanted(found) and fallow.in_force() == found
 
-    rest.wait_for(agree, SECONDS, what)
+    try:
+        rest.wait_for(agree, SECONDS, what)
+    except TimeoutError as error:
+        error.add_note(f"the ResourceManager has {found}")
+        error.add_note(f"Fallow shows {fallow.shown()}")
+        raise
     return found
