@@ -23,6 +23,7 @@ from fallow_core.standalone.control import ask
 COMMAND = str(Path(sys.executable).with_name("fallow"))
 TIED = ["setpriv", "--pdeathsig", "KILL"]  # ends with the test run, however that ends
 VCORE_MILLI = 100
+BAND_PERCENT = 10
 MIB = 1 << 20
 
 Sizes = dict[str, tuple[int, int]]
@@ -72,6 +73,7 @@ class Fallow:
             "publishing": {
                 "mode": "enforce",
                 "growthHold": "3s",
+                "band": f"{BAND_PERCENT}%",
                 "interval": "1s",
                 "reportInterval": "1s",
                 "inFlight": "5s",

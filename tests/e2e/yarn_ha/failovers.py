@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.e2e.yarn.application import Application, containers_ended, containers_running
-from tests.e2e.yarn.fallow_process import Fallow
+from tests.e2e.yarn.fallow_process import BAND_PERCENT, Fallow
 from tests.e2e.yarn.rest import USER, wait_for
 from tests.e2e.yarn.sizes import (
     CONTAINER_MB,
@@ -53,6 +53,7 @@ def fallow_beside(pair: Pair, folder: Path) -> Iterator[Fallow]:
         publishing={
             "mode": "enforce",
             "growthHold": "3s",
+            "band": f"{BAND_PERCENT}%",
             "interval": interval,
             "reportInterval": interval,
             "inFlight": "10s",
