@@ -56,6 +56,7 @@ class Fallow:
         self.folder = folder
         self.vcore_milli = vcore_milli
         self.log = folder / "log.txt"
+        self.command = [COMMAND, "run", "-c", str(folder)]
         self.process: subprocess.Popen[bytes] | None = None
         self._socket_folder = tempfile.TemporaryDirectory(prefix="fallow-", dir="/tmp")  # a short path, for a socket
         self.socket = Path(self._socket_folder.name) / "control"
@@ -112,7 +113,7 @@ class Fallow:
     def start(self, seconds: float = 30) -> None:
         """Start the process; return when it answers."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([*TIED, COMMAND, "run", "-c", str(self.folder)], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*TIED, *self.command], stdout=log, stderr=log)
 
         def answers() -> bool:
             assert self.process is not None
