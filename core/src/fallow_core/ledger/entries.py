@@ -43,7 +43,7 @@ class NodeInputs:
     publishing: PublishingPolicy = field(default_factory=PublishingPolicy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # filled in steps while a ledger is computed, and not changed after that
 class AccountEntry:
     """One account and one resource. `pending` is `None` where unknown, the others where there is no bound.
 
@@ -73,7 +73,7 @@ class AccountEntry:
     of_tasks: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # filled in steps while a ledger is computed, and not changed after that
 class RowEntry:
     """One row and one resource. `target` is its part of the account's target, `size` what it should be sized to.
 

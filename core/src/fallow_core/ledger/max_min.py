@@ -24,6 +24,8 @@ def level(total: int, bounds: Sequence[Bounds]) -> list[int]:
     most = [total if each.upper is None else max(each.upper, each.lower) for each in bounds]
     if sum(most) <= total:
         return most
+    if len(bounds) == 1:
+        return [total]
     shares = [0] * len(bounds)
     free = [(i, b.weight, low, high) for i, (b, low, high) in enumerate(zip(bounds, least, most, strict=True))]
     while free:

@@ -143,13 +143,14 @@ def decide(
     over = above if situation.stopped else min(above, node_overdraft)
     since = (now if state.over_since is None else state.over_since) if over else None
     fits = not above and situation.fresh  # before the first sample everything seems to fit
-    state = replace(state, over_since=since, fitted=state.fitted or fits)
-    decided = Decision(state=state, overdraft=over, fits=max(entry.size, entry.allocated))
+    if since != state.over_since or (fits and not state.fitted):
+        state = replace(state, over_since=since, fitted=state.fitted or fits)
+    why = _forbidden(resource, situation, state, policy, now) if state.active is None else ""
+    decided = Decision(state=state, overdraft=over, fits=max(entry.size, entry.allocated), why=why)
     if state.active is not None:
         return _follow(entry, situation, decided, state.active, now)
-    why = _forbidden(resource, situation, state, policy, now)
     if not over or why:
-        return replace(decided, why=why)
+        return decided
     size = max(
         entry.allocated - over, situation.masters, entry.allocated - max(budget - _overshoot(entry, situation), 0)
     )

@@ -21,8 +21,9 @@ class ResourceChange:
 
     def applied(self, policy: ResourcePolicy) -> ResourcePolicy:
         """The policy with what is different."""
-        changes: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(policy, **{name: value for name, value in changes.items() if value is not None})
+        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        changes = {name: value for name, value in found.items() if value is not None}
+        return replace(policy, **changes) if changes else policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,12 @@ class NodeChange:
 
     def applied(self, policy: NodePolicy) -> NodePolicy:
         """The policy with what is different."""
+        if self == NO_CHANGE:
+            return policy
         return replace(policy, cpu=self.cpu.applied(policy.cpu), memory=self.memory.applied(policy.memory))
+
+
+NO_CHANGE = NodeChange()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

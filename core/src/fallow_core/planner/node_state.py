@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fallow_core.ledger.effective_policy import PolicyNow, lends_less, policy_now
 from fallow_core.ledger.implausible import accepted
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
     from fallow_core.ledger.due_offers import GrowthDelays
     from fallow_core.ledger.rows import Row, RowKey
     from fallow_core.ledger.take_back import Decision, Part
+    from fallow_core.ledger.task_shapes import TaskShape
     from fallow_core.model.event import Event
     from fallow_core.model.node_policies import NodePolicies
-    from fallow_core.model.policy import PublishingPolicy
+    from fallow_core.model.policy import AccountPolicy, PublishingPolicy
     from fallow_core.model.refused_inputs import RefusedInputs
     from fallow_core.planner.observations import NodeObservation
+    from fallow_hookspecs import Pending
+
+NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +86,12 @@ def ledger_inputs(
     now: float,
     rows: tuple[Row, ...] = (),
     awaited: Iterable[RowKey] = (),
+    *,
+    accounts: Mapping[str, AccountPolicy] = NOTHING,
+    pending: Mapping[str, Pending | None] = NOTHING,
+    shapes: Mapping[str, TaskShape] = NOTHING,
 ) -> NodeInputs:
-    """What the ledger of a node is computed from, without what clusters bring."""
+    """What the ledger of a node is computed from; `accounts`, `pending` and `shapes` go by cluster."""
     return NodeInputs(
         node=node.name,
         now=now,
@@ -93,7 +101,9 @@ def ledger_inputs(
         awaited=tuple(sorted(awaited)),
         unsure=node.observation.unsure,
         daemons=node.observation.daemons,
-        accounts={},
         policy=node.policy.policy,
         publishing=publishing,
+        accounts=accounts,
+        pending=pending,
+        shapes=shapes,
     )

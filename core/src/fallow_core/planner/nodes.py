@@ -77,8 +77,12 @@ def compute(
     present = [at_least(row, tasks.get(row.key, NO_TASKS).requested) for row in rows]
     counted, events = _without_given_up_floors(node, present)
     names = {row.key.cluster for row in counted}
-    inputs = replace(
-        node_state.ledger_inputs(node, state.publishing, now, counted, awaited),
+    inputs = node_state.ledger_inputs(
+        node,
+        state.publishing,
+        now,
+        counted,
+        awaited,
         accounts={name: _account(state, inputs_of[name].policy, name, node.name) for name in names},
         pending={name: inputs_of[name].pending for name in names},
         shapes={name: inputs_of[name].shape for name in names},
