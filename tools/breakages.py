@@ -127,8 +127,8 @@ BREAKAGES = (
     Breakage(
         rule="nobody gets less than the floor",
         path=f"{LEDGER}/node_ledger.py",
-        old="    size = max(allowed, row.floor)\n",
-        new="    size = allowed\n",
+        old="max(size, row.floor), size < want",
+        new="size, size < want",
         tests=ALONE,
     ),
     Breakage(
