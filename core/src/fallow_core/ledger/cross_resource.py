@@ -42,6 +42,7 @@ def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[l
     demands = [[need.claim.demand for need in of] for of in needs]
     first: list[int | None] = [None] * len(needs[0])
     for _ in range(ROUNDS):
+        before = [*map(tuple, demands)]
         fair = [_fair(*each) for each in zip(batches, needs, demands, strict=True)]
         for i in range(len(first)):
             own = [of[i] for of in needs]
@@ -52,6 +53,8 @@ def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[l
             usable, first[i] = _usable(own, parts)
             for of, demand in zip(demands, usable, strict=True):
                 of[i] = demand
+        if before == [*map(tuple, demands)]:
+            break
     return [list(map(_with_demand, of, cut_to)) for of, cut_to in zip(needs, demands, strict=True)], first
 
 
