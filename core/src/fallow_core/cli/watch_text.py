@@ -1,4 +1,4 @@
-"""What `fallow watch` prints where there is no terminal: plain lines, JSON lines; and the summary at its end."""
+"""The text output of `fallow watch`: plain lines, JSON lines, and the summary at its end."""
 
 import json
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ UNITS: Mapping[ResourceName, str] = {"cpu": "cores", "memory": "GiB"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What one sample shows: each resource with what it could lend, or with the reason why that is unknown.
+class Reading:
+    """One sample: what each resource could lend, or the reason why that is unknown.
 
-    `elapsed_seconds`: since the watch began. `time`: for people.
+    `elapsed_seconds`: since the start. `time`: for people.
     """
 
     time: datetime
@@ -30,24 +30,24 @@ def amount(resource: ResourceName, value: float) -> str:
     return f"{value / 1000:.2f}" if resource == "cpu" else f"{value / 2**30:.1f}"
 
 
-def plain_line(look: Look) -> str:
+def plain_line(reading: Reading) -> str:
     """One line for people and for grep."""
-    parts = [f"{look.time:%H:%M:%S}"]
+    parts = [f"{reading.time:%H:%M:%S}"]
     for resource in RESOURCE_NAMES:
-        now = look.resources.get(resource)
+        now = reading.resources.get(resource)
         if now is None:
-            parts.append(f"{NAMES[resource]} unknown: {look.missing.get(resource)}")
+            parts.append(f"{NAMES[resource]} unknown: {reading.missing.get(resource)}")
         else:
             used, capacity, lendable = (amount(resource, value) for value in (now.used, now.capacity, now.batch))
             parts.append(f"{NAMES[resource]} {used} of {capacity} {UNITS[resource]} in use, could lend {lendable}")
     return "   ".join(parts)
 
 
-def json_line(look: Look) -> str:
-    """One JSON object; the name of an amount tells its unit, and a resource that is unknown is null."""
+def json_line(reading: Reading) -> str:
+    """One JSON object; the name of an amount has its unit, and an unknown resource is null."""
 
     def of(resource: ResourceName) -> dict[str, int] | None:
-        now = look.resources.get(resource)
+        now = reading.resources.get(resource)
         if now is None:
             return None
         unit = "milli" if resource == "cpu" else "bytes"
@@ -60,11 +60,11 @@ def json_line(look: Look) -> str:
 
     return json.dumps(
         {
-            "time": look.time.isoformat(timespec="milliseconds"),
-            "elapsed_seconds": round(look.elapsed_seconds, 3),
+            "time": reading.time.isoformat(timespec="milliseconds"),
+            "elapsed_seconds": round(reading.elapsed_seconds, 3),
             "cpu": of("cpu"),
             "memory": of("memory"),
-            "missing": dict(look.missing),
+            "missing": dict(reading.missing),
         }
     )
 
@@ -85,10 +85,10 @@ class Summary:
         self._last_seconds = 0.0
         self._totals: dict[ResourceName, _Totals] = {}
 
-    def add(self, look: Look) -> None:
-        """Take a look in; it stands for the time since the look before."""
-        seconds, self._last_seconds = look.elapsed_seconds - self._last_seconds, look.elapsed_seconds
-        for resource, now in look.resources.items():
+    def add(self, reading: Reading) -> None:
+        """Add a reading; it counts for the time since the previous one."""
+        seconds, self._last_seconds = reading.elapsed_seconds - self._last_seconds, reading.elapsed_seconds
+        for resource, now in reading.resources.items():
             totals = self._totals.setdefault(resource, _Totals(0.0, 0.0, 0.0, now.batch, now.capacity))
             totals.seconds += seconds
             totals.used += seconds * now.used
@@ -97,7 +97,7 @@ class Summary:
             totals.capacity = now.capacity
 
     def lines(self) -> list[str]:
-        """One line for each resource that was ever known."""
+        """One line for each resource that was known at least once."""
         return [self._line(resource, self._totals[resource]) for resource in RESOURCE_NAMES if resource in self._totals]
 
     def _line(self, resource: ResourceName, totals: _Totals) -> str:

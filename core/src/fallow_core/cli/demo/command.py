@@ -15,7 +15,7 @@ from fallow_core.cli.demo.phases import END_SECONDS
 from fallow_core.cli.demo.show import Show, alone
 from fallow_core.cli.demo.stage import Stage
 from fallow_core.cli.demo.summary import Moment, delays, summary
-from fallow_core.cli.live.live import Live
+from fallow_core.cli.live.view import LiveView
 from fallow_core.node.host_sampler import HostSampler
 
 INTERVAL_SECONDS = 0.5
@@ -37,7 +37,7 @@ def demo(plugin: str) -> None:
         click.echo("Fallow starts.")
         stage.begin()
         show = Show(stage, time.monotonic())
-        view = Live(title="fallow demo", interval_seconds=INTERVAL_SECONDS, run_for_seconds=END_SECONDS)
+        view = LiveView(title="fallow demo", interval_seconds=INTERVAL_SECONDS, run_for_seconds=END_SECONDS)
         interrupted = view.run(show.look, show.extra)
         text = summary(
             moments + show.moments,

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from rich.console import Group
 from rich.text import Text
 
-from fallow_core.cli.live.arranged import arranged
 from fallow_core.cli.live.columns import cut, wrapped
+from fallow_core.cli.live.filter_sort import filter_and_sort
 from fallow_core.cli.live.panels import Panel, panels
 from fallow_core.cli.live.record import record
 from fallow_core.cli.live.snapshot import Snapshot
-from fallow_core.cli.live.state import HELP, SORTS, Pane, State
+from fallow_core.cli.live.view_state import HELP, SORTS, Pane, ViewState
 from fallow_core.cli.table import printable, seconds
 
 KEYS = "q end  / filter  s sort  Enter explain  Tab table  ? help"
@@ -35,7 +35,7 @@ class Frame:
     title: str
     clock: str
     snapshot: Snapshot
-    state: State
+    state: ViewState
     trouble: str = ""
     extra: Extra = Extra()
     ascii_only: bool = False
@@ -86,7 +86,7 @@ def _problems(frame: Frame, width: int, room: int) -> list[str]:
     return [*shown, cut(f"! {problems[room - 1]}", width - len(more)) + more]
 
 
-def _foot(state: State, width: int) -> Text:
+def _foot(state: ViewState, width: int) -> Text:
     if state.typing:
         return Text(f" show what has: {cut(state.wanted, max(1, width - 17), keep_end=True)}_", "bold")
     if state.pane is not Pane.TABLES:
@@ -100,7 +100,7 @@ def _foot(state: State, width: int) -> Text:
 
 
 def _tables(frame: Frame, width: int, height: int) -> list[Text]:
-    shown = arranged(frame.snapshot, frame.state)
+    shown = filter_and_sort(frame.snapshot, frame.state)
     found = panels(shown, frame.ascii_only)
     if frame.extra.title:
         found.insert(2, _own(frame.extra))
@@ -178,7 +178,7 @@ def _help(frame: Frame, width: int, height: int) -> list[Text]:
     return _scrolled([line for text in (*texts, "", legend) for line in wrapped(text, width - 2)], frame.state, height)
 
 
-def _scrolled(lines: Sequence[str], state: State, height: int) -> list[Text]:
+def _scrolled(lines: Sequence[str], state: ViewState, height: int) -> list[Text]:
     first = min(state.scroll, max(0, len(lines) - height))
     return [Text(f" {line}") for line in lines[first : first + max(0, height)]]
 

@@ -1,18 +1,21 @@
-"""Snapshots at an interval, in a thread of their own: a Fallow that does not answer keeps no key from working."""
+"""Polling a Fallow at an interval, in a thread: keys work even while it does not answer."""
 
 import threading
 import time
 from collections.abc import Callable
 
 from fallow_core.cli.live.snapshot import Snapshot
+from fallow_core.cli.starting import starting
 from fallow_core.errors import FallowError
 
 
-class Feed:
-    """`newest` is the last snapshot, `number` counts tries, `trouble` says why the last one failed.
+class Poller:
+    """`newest` is the last snapshot, `number` counts the tries, `trouble` says why the last try failed.
 
-    `answered_at`: when the newest came, on the monotonic clock; at first, when this began. `broken` is an error that is
-    no word of Fallow's: a mistake here, and the end of the thread.
+    `answered_at`: when the last answer came, on the monotonic clock; before the first one, when polling began.
+    `broken`: an error that is no FallowError, and so a bug; it ended the thread.
+
+    :raises FallowError: the thread cannot be started.
     """
 
     def __init__(self, source: Callable[[], Snapshot], interval_seconds: float) -> None:
@@ -24,10 +27,11 @@ class Feed:
         self._source = source
         self._interval = interval_seconds
         self._ended = threading.Event()
-        threading.Thread(target=self._run, name="live", daemon=True).start()
+        with starting("a thread"):
+            threading.Thread(target=self._run, name="live", daemon=True).start()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         self._ended.set()
 
     def _run(self) -> None:
