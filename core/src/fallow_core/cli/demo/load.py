@@ -8,6 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from fallow_core.cli.starting import starting
+from fallow_core.errors import FallowError
+
 _BURNER = """
 import mmap, os, sys, time
 with open(sys.argv[1], 'rb') as file:
@@ -22,8 +25,11 @@ while os.getppid() == parent:
 
 
 class OnlineLoad:
-    """Uses `percent` of the CPUs that this process may run on; of nothing at first. It ends with this process,
-    and not by itself on Ctrl-C in a terminal."""
+    """Uses `percent` of the CPUs that this process may run on; at first 0. It ends with this process,
+    and not by itself on Ctrl-C in a terminal.
+
+    :raises FallowError: a process cannot be started; those that were started have ended.
+    """
 
     def __init__(self, folder: Path) -> None:
         file = folder / "level"
@@ -31,7 +37,14 @@ class OnlineLoad:
         with file.open("r+b") as opened:
             self._level = mmap.mmap(opened.fileno(), 1)
         command = [sys.executable, "-ISc", _BURNER, str(file), str(os.getpid())]
-        self._burners = [subprocess.Popen(command, start_new_session=True) for _ in os.sched_getaffinity(0)]  # noqa: S603
+        self._burners: list[subprocess.Popen[bytes]] = []
+        try:
+            with starting("the processes of the online load"):
+                for _ in os.sched_getaffinity(0):
+                    self._burners.append(subprocess.Popen(command, start_new_session=True))  # noqa: S603
+        except FallowError:
+            self._close()
+            raise
 
     @property
     def percent(self) -> int:
@@ -48,6 +61,9 @@ class OnlineLoad:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         for burner in self._burners:
             burner.kill()
         for burner in self._burners:

@@ -14,6 +14,7 @@ from fallow_core.api.control_socket import ask
 from fallow_core.cli.demo import host, task
 from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
 from fallow_core.cli.demo.load import OnlineLoad
+from fallow_core.cli.starting import starting
 from fallow_core.errors import ControlError, FallowError
 
 CLUSTER = "demo"
@@ -44,12 +45,13 @@ class Stage:
         with self._stack:
             self._progress.mkdir()
             self.load = self._stack.enter_context(OnlineLoad(self._folder))
-            self.framework = self._start(
-                self._folder / "framework",
-                cpu_milli=(os.cpu_count() or 1) * 1000,
-                memory_bytes=TASKS_AT_ONCE * TASK_MEMORY_BYTES,
-                tasks_at_once=TASKS_AT_ONCE,
-            )
+            with starting(f"the resource manager of the plugin {self._plugin}"):
+                self.framework = self._start(
+                    self._folder / "framework",
+                    cpu_milli=(os.cpu_count() or 1) * 1000,
+                    memory_bytes=TASKS_AT_ONCE * TASK_MEMORY_BYTES,
+                    tasks_at_once=TASKS_AT_ONCE,
+                )
             self._stack.callback(self.framework.close)
             self._configure()
             self._stack.callback(self._end_fallow)
@@ -67,7 +69,7 @@ class Stage:
         :raises FallowError: it ends, or does not answer in time.
         """
         self.framework.submit(self._task((os.cpu_count() or 1) * 1000 // TASKS_AT_ONCE), TASKS)
-        with self.log.open("wb") as log:
+        with self.log.open("wb") as log, starting("fallow run"):
             command = [sys.executable, "-m", host.__name__, str(self._folder), str(os.getpid())]
             self._fallow = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
         end = time.monotonic() + START_SECONDS
