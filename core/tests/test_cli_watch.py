@@ -210,6 +210,10 @@ def test_a_view_fits_the_terminal(columns: int, rows: int) -> None:
     assert max(map(len, lines)) <= columns
 
 
+def test_a_small_terminal_gets_no_empty_lines() -> None:
+    assert drawn(reading(), 80, 6)[5].startswith(" Memory  unknown")
+
+
 def test_a_terminal_without_unicode_is_respected() -> None:
     assert any("#" * 18 + "=" * 24 + "." * 28 in line for line in drawn(reading(), ascii_only=True))
 

@@ -52,7 +52,7 @@ Keys = Callable[[float], list[str]]
 def watch(run_for: float | None, interval: float, as_json: bool, cpu_watermark: int, memory_watermark: int) -> None:
     """Show live what this host uses and what it could lend.
 
-    Needs no configuration and changes nothing. Batch work that runs here already counts as use.
+    Needs no configuration and changes nothing. Batch tasks that already run here count as use.
     """
     policy = NodePolicy(
         cpu=ResourcePolicy(watermark_percent=cpu_watermark), memory=ResourcePolicy(watermark_percent=memory_watermark)

@@ -14,9 +14,9 @@ USED, OVER, LENDABLE, FREE = "cyan", "red", "green", "dim"
 
 
 def screen(
-    readings: Sequence[Reading], host: str, until_seconds: float | None, ascii_only: bool, width: int, _height: int
+    readings: Sequence[Reading], host: str, until_seconds: float | None, ascii_only: bool, width: int, height: int
 ) -> Group:
-    """The newest of the readings, in lines that are cut at the width."""
+    """The newest of the readings. Lines are cut at the width; a small terminal gets no empty lines."""
     newest, width = readings[-1], min(width - 1, WIDEST)
     sizes = ", ".join(f"{float(amount(name, now.capacity)):g} {UNITS[name]}" for name, now in newest.resources.items())
     until = "" if until_seconds is None else f" of {until_seconds:g}"
@@ -28,7 +28,8 @@ def screen(
             lines += [Text(), *_block(name, history, width, ascii_only)]
         else:
             lines += [Text(), _line((f" {NAMES[name]:8}", "bold"), (f"unknown: {newest.missing.get(name)}", OVER))]
-    return Group(*lines, Text(), _line((" This view changes nothing and lends nothing. q or Ctrl-C ends.", "dim")))
+    lines += [Text(), _line((" This view changes nothing and lends nothing. q or Ctrl-C ends.", "dim"))]
+    return Group(*(line for line in lines if line.plain or height >= len(lines)))
 
 
 def _block(name: ResourceName, history: Sequence[BatchCapacity], width: int, ascii_only: bool) -> list[Text]:

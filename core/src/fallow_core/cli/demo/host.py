@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fallow_core import log
 from fallow_core.cli.run import load_config
+from fallow_core.cli.system_errors import explained
 from fallow_core.errors import FallowError
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_tree import batch_processes
@@ -56,9 +57,12 @@ def main(folder: str, root_pid: str) -> int:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
         lend(Path(folder), OwnCpu(int(root_pid)))
-    except FallowError as error:
-        print(error, file=sys.stderr)  # noqa: T201
-        return error.exit_code
+    except (FallowError, OSError, RuntimeError) as error:
+        text = str(error) if isinstance(error, FallowError) else explained(error)
+        if text is None:
+            raise
+        print(text, file=sys.stderr)  # noqa: T201
+        return 1
     return 0
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from fallow_core.cli.starting import starting
+from fallow_core.cli.system_errors import starting
 from fallow_core.errors import FallowError
 
 _BURNER = """

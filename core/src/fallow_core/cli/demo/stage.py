@@ -14,7 +14,7 @@ from fallow_core.api.control_socket import ask
 from fallow_core.cli.demo import host, task
 from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
 from fallow_core.cli.demo.load import OnlineLoad
-from fallow_core.cli.starting import starting
+from fallow_core.cli.system_errors import starting
 from fallow_core.errors import ControlError, FallowError
 
 CLUSTER = "demo"

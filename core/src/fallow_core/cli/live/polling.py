@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 
 from fallow_core.cli.live.snapshot import Snapshot
-from fallow_core.cli.starting import starting
 from fallow_core.errors import FallowError
 
 
@@ -14,8 +13,6 @@ class Poller:
 
     `answered_at`: when the last answer came, on the monotonic clock; before the first one, when polling began.
     `broken`: an error that is no FallowError, and so a bug; it ended the thread.
-
-    :raises FallowError: the thread cannot be started.
     """
 
     def __init__(self, source: Callable[[], Snapshot], interval_seconds: float) -> None:
@@ -27,8 +24,7 @@ class Poller:
         self._source = source
         self._interval = interval_seconds
         self._ended = threading.Event()
-        with starting("a thread"):
-            threading.Thread(target=self._run, name="live", daemon=True).start()
+        threading.Thread(target=self._run, name="live", daemon=True).start()
 
     def close(self) -> None:
         """Stop polling."""
