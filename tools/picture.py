@@ -30,7 +30,7 @@ def main() -> None:
         stage.begin()
         show = Show(stage, time.monotonic())
         while time.monotonic() < show.began_at + TAKEN_AT_SECONDS:
-            extra, snapshot = show.extra(), show.look()
+            extra, snapshot = show.extra(), show.snapshot()
             time.sleep(0.2)
     frame = Frame(title="fallow demo", clock="12:00:00", snapshot=snapshot, state=ViewState(), extra=extra)
     console = Console(record=True, width=WIDTH, height=HEIGHT, file=io.StringIO(), force_terminal=True)

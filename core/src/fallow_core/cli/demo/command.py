@@ -33,14 +33,14 @@ def demo(plugin: str) -> None:
     """
     start = load(plugin)
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)  # as Ctrl-C: what was started is taken down
+        signal.signal(number, signal.default_int_handler)  # like Ctrl-C: everything is ended
     with _folder() as folder, Stage(start, plugin, Path(folder)) as stage:
         moments = alone(stage, _sampled(HostSampler(cpu=OwnCpu(os.getpid()))), click.echo)
         click.echo("Fallow starts.")
         stage.begin()
         show = Show(stage, time.monotonic())
         view = LiveView(title="fallow demo", interval_seconds=INTERVAL_SECONDS, run_for_seconds=END_SECONDS)
-        interrupted = view.run(show.look, show.extra)
+        interrupted = view.run(show.snapshot, show.extra)
         text = summary(
             moments + show.moments,
             stage.counts(),

@@ -1,4 +1,4 @@
-"""A real online load: a process for each CPU that is busy for some percent of the time."""
+"""A real online load: for each CPU a process that is busy for a given share of the time."""
 
 import mmap
 import os
@@ -48,7 +48,7 @@ class OnlineLoad:
 
     @property
     def percent(self) -> int:
-        """How busy it keeps each CPU."""
+        """The share of each CPU that it uses."""
         return self._level[0]
 
     @percent.setter
