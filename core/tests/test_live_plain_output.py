@@ -77,13 +77,13 @@ def test_each_change_is_a_line() -> None:
         clusters=(cluster("yarn/etl", row("n1", in_force=size(3, 5)), switch={"state": "hold"}),),
     )
     assert lines(before, after)[:-1] == [
+        "over: bad",
+        "task yarn/etl c1 is gone",
         "mode observe",
         "! disk full",
-        "over: bad",
         "cluster yarn/etl  switch hold  running  CPU in force 3.00 allocated 2.00  GiB in force 5.00 allocated 2.00",
         "task yarn/etl c2 graceful",
         "task yarn/etl c3 running",
-        "task yarn/etl c1 is gone",
         "memory_evict ended c2: 91 % of the node's memory is used",
     ]
 

@@ -69,41 +69,31 @@ def json_line(reading: Reading) -> str:
     )
 
 
-@dataclass(slots=True)
-class _Totals:
-    seconds: float
-    used: float
-    lendable: float
-    least: int
-    capacity: int
-
-
 class Summary:
     """Means over time, and the least that could be lent."""
 
     def __init__(self) -> None:
         self._last_seconds = 0.0
-        self._totals: dict[ResourceName, _Totals] = {}
+        self._sums: dict[ResourceName, tuple[float, float, float]] = {}
+        self._least: dict[ResourceName, int] = {}
+        self._capacity: dict[ResourceName, int] = {}
 
     def add(self, reading: Reading) -> None:
         """Add a reading; it counts for the time since the previous one."""
         seconds, self._last_seconds = reading.elapsed_seconds - self._last_seconds, reading.elapsed_seconds
-        for resource, now in reading.resources.items():
-            totals = self._totals.setdefault(resource, _Totals(0.0, 0.0, 0.0, now.batch, now.capacity))
-            totals.seconds += seconds
-            totals.used += seconds * now.used
-            totals.lendable += seconds * now.batch
-            totals.least = min(totals.least, now.batch)
-            totals.capacity = now.capacity
+        for name, now in reading.resources.items():
+            total, used, lendable = self._sums.get(name, (0.0, 0.0, 0.0))
+            self._sums[name] = (total + seconds, used + seconds * now.used, lendable + seconds * now.batch)
+            self._least[name] = min(self._least.get(name, now.batch), now.batch)
+            self._capacity[name] = now.capacity
 
     def lines(self) -> list[str]:
         """One line for each resource that was known at least once."""
-        return [self._line(resource, self._totals[resource]) for resource in RESOURCE_NAMES if resource in self._totals]
+        return [self._line(name, *self._sums[name]) for name in RESOURCE_NAMES if name in self._sums]
 
-    def _line(self, resource: ResourceName, totals: _Totals) -> str:
-        used = amount(resource, totals.used / totals.seconds)
-        lendable = amount(resource, totals.lendable / totals.seconds)
+    def _line(self, name: ResourceName, seconds: float, used: float, lendable: float) -> str:
         return (
-            f"{NAMES[resource]}: on average {used} of {amount(resource, totals.capacity)} {UNITS[resource]} in use, "
-            f"{lendable} to lend (never below {amount(resource, totals.least)})"
+            f"{NAMES[name]}: on average {amount(name, used / seconds)} of {amount(name, self._capacity[name])} "
+            f"{UNITS[name]} in use, {amount(name, lendable / seconds)} to lend "
+            f"(never below {amount(name, self._least[name])})"
         )

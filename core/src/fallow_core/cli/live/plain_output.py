@@ -1,14 +1,14 @@
 """The view where there is no terminal: plain lines, one for each change."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from fallow_core.cli.live.filter_sort import filter_and_sort
+from fallow_core.cli.live.filter_sort import Rows, filter_and_sort
+from fallow_core.cli.live.panels import LABELS
 from fallow_core.cli.live.snapshot import Node, Snapshot
 from fallow_core.cli.live.view_state import ViewState
 from fallow_core.cli.table import amount, printable
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
-LABELS: dict[ResourceName, str] = {"cpu": "CPU", "memory": "GiB"}
 QUIET_SECONDS = 10.0
 STEP = 0.1
 """The change of an amount that is worth a line, as a share of the capacity."""
@@ -18,8 +18,9 @@ class PlainOutput:
     """Chooses what to print: what changed, and the nodes again after `QUIET_SECONDS` without a line."""
 
     def __init__(self) -> None:
-        self._before: Snapshot | None = None
-        self._printed_nodes: dict[str, Node] = {}
+        self._newest: Snapshot | None = None
+        self._texts: dict[str, str] = {}
+        self._nodes: dict[str, Node] = {}
         self._caption = self._trouble = ""
         self._printed_at: float | None = None
 
@@ -32,90 +33,64 @@ class PlainOutput:
         if trouble != self._trouble or (trouble and quiet):
             lines.append(f"! {trouble}; trying again" if trouble else "over: it answers again")
         self._caption, self._trouble = caption, trouble
-        if now is not None and not trouble and (now is not self._before or quiet):
-            lines += _changes(self._before, now, state)
-            self._before = now
-            lines += self._nodes(filter_and_sort(now, state).nodes, quiet)
-            if quiet and not lines:
-                lines.append("no change")
+        if now is not None and not trouble and (now is not self._newest or quiet):
+            self._newest, rows = now, filter_and_sort(now, state)
+            lines += self._changes(_texts(now, rows))
+            lines += self._moved(rows.nodes, quiet)
+            lines += ["no change"] if quiet and not lines else []
         if lines:
             self._printed_at = at_seconds
         return [printable(line) for line in lines]
 
-    def _nodes(self, nodes: Iterable[Node], all_of_them: bool) -> Iterator[str]:
+    def _changes(self, texts: dict[str, str]) -> list[str]:
+        before, self._texts = self._texts, texts
+        over = [f"over: {key[2:]}" for key in before if key.startswith("! ") and key not in texts]
+        gone = [f"{key} is gone" for key in before if key.startswith("task ") and key not in texts]
+        return [*over, *gone, *(text for key, text in texts.items() if before.get(key) != text)]
+
+    def _moved(self, nodes: Iterable[Node], quiet: bool) -> Iterator[str]:
         for node in nodes:
-            printed = self._printed_nodes.get(node.name)
-            if all_of_them or printed is None or _moved(printed, node):
-                self._printed_nodes[node.name] = node
-                yield _node(node)
+            if quiet or node.name not in self._nodes or _differ(self._nodes[node.name], node):
+                self._nodes[node.name] = node
+                parts = [
+                    " ".join([LABELS[name], *(f"{what} {amount(name, value)}" for what, value in _amounts(node, name))])
+                    for name in RESOURCE_NAMES
+                ]
+                yield "  ".join([f"node {node.name}", *parts])
 
 
-def _moved(before: Node, now: Node) -> bool:
+def _differ(before: Node, now: Node) -> bool:
     """Whether an amount became known or unknown, or changed by more than `STEP` of the capacity."""
     for name in RESOURCE_NAMES:
         step = STEP * (now.amounts[name].capacity or 0)
-        for old, new in zip(_shown(before, name).values(), _shown(now, name).values(), strict=True):
+        for (_, old), (_, new) in zip(_amounts(before, name), _amounts(now, name), strict=True):
             if old != new and (old is None or new is None or abs(new - old) > step):
                 return True
     return False
 
 
-def _shown(node: Node, name: ResourceName) -> dict[str, int | None]:
-    found = node.amounts[name]
-    return {
-        "online": found.online,
-        "can lend": found.batch,
-        "offer": found.offer,
-        "in force": found.in_force,
-        "allocated": found.allocated,
-    }
-
-
-def _node(node: Node) -> str:
-    parts = [
-        f"{LABELS[name]} " + " ".join(f"{what} {amount(name, value)}" for what, value in _shown(node, name).items())
-        for name in RESOURCE_NAMES
+def _amounts(node: Node, name: ResourceName) -> list[tuple[str, int | None]]:
+    part = node.amounts[name]
+    return [
+        ("online", part.online),
+        ("can lend", part.batch),
+        ("offer", part.offer),
+        ("in force", part.in_force),
+        ("allocated", part.allocated),
     ]
-    return f"node {node.name}  " + "  ".join(parts)
 
 
-def _changes(before: Snapshot | None, now: Snapshot, state: ViewState) -> Iterator[str]:
-    """Everything but the nodes; without a snapshot before, everything is new."""
-    if before is None or now.mode != before.mode:
-        yield f"mode {now.mode}"
-    problems = () if before is None else before.problems
-    yield from (f"! {problem}" for problem in now.problems if problem not in problems)
-    yield from (f"over: {problem}" for problem in problems if problem not in now.problems)
-    yield from _new(_accounts, before, now, state)
-    yield from _new(_tasks, before, now, state)
-    if before is not None:
-        tasks = _tasks(now, state)
-        yield from (f"task {key} is gone" for key in _tasks(before, state) if key not in tasks)
-    yield from reversed(_new(_events, before, now, state))
-
-
-def _new(
-    texts: Callable[[Snapshot, ViewState], dict[str, str]], before: Snapshot | None, now: Snapshot, state: ViewState
-) -> list[str]:
-    old = {} if before is None else texts(before, state)
-    return [text for key, text in texts(now, state).items() if old.get(key) != text]
-
-
-def _accounts(snapshot: Snapshot, state: ViewState) -> dict[str, str]:
-    return {
-        account.name: f"cluster {account.name}  switch {account.switch}  {account.state}  "
-        + "  ".join(
+def _texts(now: Snapshot, rows: Rows) -> dict[str, str]:
+    """The lines of everything but the nodes, in their order; a line is new when the text of its key changed."""
+    texts = {"mode": f"mode {now.mode}"}
+    texts |= {f"! {problem}": f"! {problem}" for problem in now.problems}
+    for account in rows.accounts:
+        head = f"cluster {account.name}"
+        texts[head] = f"{head}  switch {account.switch}  {account.state}  " + "  ".join(
             f"{LABELS[name]} in force {amount(name, part.in_force)} allocated {amount(name, part.allocated)}"
             for name, part in account.amounts.items()
         )
-        for account in filter_and_sort(snapshot, state).accounts
-    }
-
-
-def _tasks(snapshot: Snapshot, state: ViewState) -> dict[str, str]:
-    tasks = filter_and_sort(snapshot, state).tasks
-    return {f"{task.cluster} {task.id}": f"task {task.cluster} {task.id} {task.state}" for task in tasks}
-
-
-def _events(snapshot: Snapshot, state: ViewState) -> dict[str, str]:
-    return {event.key: event.text for event in filter_and_sort(snapshot, state).events}
+    for task in rows.tasks:
+        head = f"task {task.cluster} {task.id}"
+        texts[head] = f"{head} {task.state}"
+    return texts | {f"event {event.key}": event.text for event in reversed(rows.events)}

@@ -70,7 +70,7 @@ class LiveView:
                 if terminal is None:
                     self._print(plain, poller, beside.caption)
                 elif poller.newest is not None:
-                    terminal.draw(partial(screen, self._frame(poller, poller.newest, beside, terminal.ascii_only)))
+                    self._draw(terminal, poller, poller.newest, beside)
                 drawn = now
             wait = min(POLL_SECONDS, max(0.0, end - time.monotonic()))
             if terminal is None:
@@ -84,16 +84,17 @@ class LiveView:
             refs = [] if newest is None else filter_and_sort(newest, self.state).refs
             self.state = after_key(self.state, key, refs, page(height))
 
-    def _frame(self, poller: Poller, newest: Snapshot, extra: Extra, ascii_only: bool) -> Frame:
-        return Frame(
+    def _draw(self, terminal: Terminal, poller: Poller, newest: Snapshot, extra: Extra) -> None:
+        frame = Frame(
             title=self.title,
             clock=_clock(),
             snapshot=newest,
             state=self.state,
             trouble=self._trouble(poller),
             extra=extra,
-            ascii_only=ascii_only,
+            ascii_only=terminal.ascii_only,
         )
+        terminal.draw(partial(screen, frame))
 
     def _trouble(self, poller: Poller) -> str:
         silent = time.monotonic() - poller.answered_at
