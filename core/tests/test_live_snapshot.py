@@ -15,7 +15,7 @@ from fallow_core.api import view
 from fallow_core.api.control_socket import ControlServer
 from fallow_core.cli.live.record import GONE, record
 from fallow_core.cli.live.snapshot import Account, Snapshot, snapshot
-from fallow_core.cli.live.state import Kind, Ref
+from fallow_core.cli.live.view_state import Kind, Ref
 from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError, NotRunningError
 from fallow_core.ledger.take_back import Started

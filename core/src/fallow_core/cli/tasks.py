@@ -20,7 +20,7 @@ SHORT_ID = 40
 @socket_option
 @json_option
 def tasks(path: Path, socket: Path | None, as_json: bool) -> None:
-    """Show the tasks on this host, masters last, the cheapest to end first, with what each uses and would cost."""
+    """Show the tasks on this host, what each uses, and the cost of terminating it: cheapest first, masters last."""
     answer = ask(socket_of(path, socket), {"request": "tasks"})
     show(answer, as_json, lines)
 

@@ -3,7 +3,7 @@
 from fallow_core.cli import render, tasks
 from fallow_core.cli.live.events import Event
 from fallow_core.cli.live.snapshot import Answer, Snapshot
-from fallow_core.cli.live.state import Kind, Ref
+from fallow_core.cli.live.view_state import Kind, Ref
 
 GONE = ["It is not there any more."]
 

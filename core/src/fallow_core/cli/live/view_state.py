@@ -1,4 +1,4 @@
-"""What the user of the view has chosen, and what a key makes of it."""
+"""What the user of the view has chosen, and how a key changes it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,15 +6,15 @@ from enum import StrEnum
 from typing import NamedTuple
 
 SORTS = ("cost", "cpu", "memory", "age", "name")
-"""By what is sorted: `cost` is the order in which Fallow gives tasks, the cheapest to end first."""
+"""Sort orders. `cost` is the order in which Fallow lists tasks: the cheapest to terminate first."""
 
 HELP = (
     ("up, down, k, j", "select a line; in a record: scroll"),
     ("PgUp, PgDn", "the same by pages"),
-    ("Home, End, g, G", "the first, the last one"),
+    ("Home, End, g, G", "the first, the last line"),
     ("Tab", "the next table"),
     ("Enter, e", "explain the selected node, cluster, task or decision"),
-    ("/", "show only what has a text; Enter keeps it, Esc clears it"),
+    ("/", "show only lines with a text; Enter keeps the filter, Esc clears it"),
     ("s, r", "sort by the next column, turn the order round"),
     ("Esc", "back"),
     ("q, Ctrl-C", "end"),
@@ -46,8 +46,8 @@ class Pane(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """`typing`: letters go into `wanted`, the text that is filtered by. `scroll`: lines above the visible ones."""
+class ViewState:
+    """`typing`: keys edit `wanted`, the text of the filter. `scroll`: lines above the visible ones."""
 
     sort: str = SORTS[0]
     reverse: bool = False
@@ -59,8 +59,8 @@ class State:
     ended: bool = False
 
 
-def pressed(state: State, key: str, refs: Sequence[Ref], page: int) -> State:
-    """After a key. `refs` is all that is in the tables, in their order; a page has so many lines."""
+def after_key(state: ViewState, key: str, refs: Sequence[Ref], page: int) -> ViewState:
+    """The state after a key. `refs`: everything in the tables, in their order; `page`: lines per page."""
     if state.typing:
         return _typed(state, key)
     if key == "q":
@@ -74,7 +74,7 @@ def pressed(state: State, key: str, refs: Sequence[Ref], page: int) -> State:
     return _chosen(state, key)
 
 
-def _chosen(state: State, key: str) -> State:
+def _chosen(state: ViewState, key: str) -> ViewState:
     match key:
         case "/":
             return replace(state, typing=True)
@@ -89,7 +89,7 @@ def _chosen(state: State, key: str) -> State:
     return state
 
 
-def _typed(state: State, key: str) -> State:
+def _typed(state: ViewState, key: str) -> ViewState:
     match key:
         case "enter":
             return replace(state, typing=False)
@@ -100,17 +100,16 @@ def _typed(state: State, key: str) -> State:
     return replace(state, wanted=state.wanted + key) if len(key) == 1 else state
 
 
-def _in_pane(state: State, key: str, page: int) -> State:
+def _in_pane(state: ViewState, key: str, page: int) -> ViewState:
     if key in ("escape", "enter", "e", "h", "?"):
         return replace(state, pane=Pane.TABLES, scroll=0)
-    steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page}
     if key in ("home", "g"):
         return replace(state, scroll=0)
-    return replace(state, scroll=max(0, state.scroll + steps.get(key, 0)))
+    return replace(state, scroll=max(0, state.scroll + _step(key, page)))
 
 
-def _moved(state: State, key: str, refs: Sequence[Ref], page: int) -> Ref | None:
-    """What a key selects; `None` if it is no such key, or nothing is there."""
+def _moved(state: ViewState, key: str, refs: Sequence[Ref], page: int) -> Ref | None:
+    """What a key selects; `None` if the key does not move the selection, or the tables are empty."""
     if not refs:
         return None
     at = refs.index(state.selected) if state.selected in refs else None
@@ -122,7 +121,12 @@ def _moved(state: State, key: str, refs: Sequence[Ref], page: int) -> Ref | None
         return refs[0]
     if key in ("end", "G"):
         return refs[-1]
-    steps = {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page}
-    if key not in steps:
-        return None
-    return refs[0] if at is None else refs[min(max(0, at + steps[key]), len(refs) - 1)]
+    step = _step(key, page)
+    if not step or at is None:
+        return refs[0] if step else None
+    return refs[min(max(0, at + step), len(refs) - 1)]
+
+
+def _step(key: str, page: int) -> int:
+    """By how many lines a key moves; 0 for other keys."""
+    return {"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdn": page}.get(key, 0)

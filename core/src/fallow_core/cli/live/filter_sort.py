@@ -1,4 +1,4 @@
-"""What of a snapshot is shown, and in which order: by the filter and the sorting that the user chose."""
+"""Which rows of a snapshot are shown, and in which order: the filter and the sort order that the user chose."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import TypeVar
 
 from fallow_core.cli.live.events import Event
 from fallow_core.cli.live.snapshot import Account, Node, Snapshot, Task
-from fallow_core.cli.live.state import Kind, Ref, State
+from fallow_core.cli.live.view_state import Kind, Ref, ViewState
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arranged:
-    """The lines of the tables, in their order."""
+class Rows:
+    """The rows of the tables, in their order."""
 
     nodes: Sequence[Node]
     accounts: Sequence[Account]
@@ -23,7 +23,7 @@ class Arranged:
 
     @property
     def refs(self) -> list[Ref]:
-        """All that can be selected, in the order of the screen."""
+        """Everything that can be selected, in the order of the screen."""
         return [
             *(Ref(Kind.NODE, node.name) for node in self.nodes),
             *(Ref(Kind.ACCOUNT, account.name) for account in self.accounts),
@@ -32,9 +32,9 @@ class Arranged:
         ]
 
 
-def arranged(snapshot: Snapshot, state: State) -> Arranged:
-    """Largest use or allocation first where it is sorted by a resource; decisions stay in the order of time."""
-    return Arranged(
+def filter_and_sort(snapshot: Snapshot, state: ViewState) -> Rows:
+    """Sorted by a resource, the largest use or allocation comes first; decisions keep the order of time."""
+    return Rows(
         nodes=_sorted(_having(snapshot.nodes, state, lambda node: (node.name,)), state, lambda n: n.name, _node_amount),
         accounts=_sorted(
             _having(snapshot.accounts, state, lambda account: (account.name, account.switch, account.state)),
@@ -61,19 +61,19 @@ def _texts(task: Task) -> tuple[str, ...]:
     return (task.cluster, task.id, task.framework_node, task.application, task.user, task.queue, task.role, task.state)
 
 
-def _having(items: Iterable[T], state: State, texts: Callable[[T], Iterable[str]]) -> list[T]:
+def _having(items: Iterable[T], state: ViewState, texts: Callable[[T], Iterable[str]]) -> list[T]:
     wanted = state.wanted.casefold()
     return [item for item in items if not wanted or any(wanted in text.casefold() for text in texts(item))]
 
 
 def _sorted(
     items: list[T],
-    state: State,
+    state: ViewState,
     name: Callable[[T], str],
     value: Callable[[T, ResourceName], int | None],
     age: Callable[[T], float | None] = lambda _: None,
 ) -> list[T]:
-    """The largest first, what is not known last."""
+    """The largest first; unknown values last."""
 
     def descending(item: T) -> tuple[bool, float, str]:
         found = age(item) if state.sort == "age" else next(value(item, n) for n in RESOURCE_NAMES if n == state.sort)

@@ -1,17 +1,17 @@
 import pytest
 from core.tests.live_values import cluster, decision, explanation, moment, node, resource, row, status, task
 
-from fallow_core.cli.live.arranged import Arranged, arranged
-from fallow_core.cli.live.state import SORTS, Kind, Pane, Ref, State, pressed
+from fallow_core.cli.live.filter_sort import Rows, filter_and_sort
+from fallow_core.cli.live.view_state import SORTS, Kind, Pane, Ref, ViewState, after_key
 
 NODE, FIRST, SECOND = Ref(Kind.NODE, "n1"), Ref(Kind.TASK, "y c1"), Ref(Kind.TASK, "y c2")
 REFS = [NODE, FIRST, SECOND, Ref(Kind.EVENT, "e1")]
 
 
-def after(*keys: str, state: State | None = None, refs: list[Ref] | None = None) -> State:
-    state = state or State()
+def after(*keys: str, state: ViewState | None = None, refs: list[Ref] | None = None) -> ViewState:
+    state = state or ViewState()
     for key in keys:
-        state = pressed(state, key, REFS if refs is None else refs, 3)
+        state = after_key(state, key, REFS if refs is None else refs, 3)
     return state
 
 
@@ -38,19 +38,19 @@ def test_keys_move_the_selection(keys: list[str], selected: Ref) -> None:
 
 
 def test_where_there_is_nothing_nothing_is_selected() -> None:
-    assert after("down", "tab", "G", "enter", refs=[]) == State()
+    assert after("down", "tab", "G", "enter", refs=[]) == ViewState()
 
 
 def test_a_selection_that_is_gone_begins_anew() -> None:
-    gone = State(selected=Ref(Kind.TASK, "y gone"))
+    gone = ViewState(selected=Ref(Kind.TASK, "y gone"))
     assert after("enter", state=gone).pane is Pane.TABLES
     assert after("down", state=gone).selected == NODE
 
 
 def test_typed_letters_are_the_filter_and_no_commands() -> None:
     assert after("/", "q", "s", "up", "x", "backspace").wanted == "qs"
-    assert after("/", "q", "enter") == State(wanted="q")
-    assert after("/", "q", "escape") == State()
+    assert after("/", "q", "enter") == ViewState(wanted="q")
+    assert after("/", "q", "escape") == ViewState()
     assert after("/", "q", "enter", "escape").wanted == ""
     assert not after("/", "q").ended
     assert after("/", "q", "enter", "q").ended
@@ -68,7 +68,7 @@ def test_a_record_is_scrolled_and_left() -> None:
     assert after("up", state=opened).scroll == 0
     assert after("down", "home", state=opened).scroll == 0
     assert after("s", "/", "tab", state=opened) == opened
-    assert after("down", "escape", state=opened) == State(selected=NODE)
+    assert after("down", "escape", state=opened) == ViewState(selected=NODE)
     assert after("q", state=opened).ended
 
 
@@ -80,7 +80,7 @@ def test_help_is_opened_and_left_by_the_same_key() -> None:
 # What is shown
 
 
-def shown(**changes: object) -> Arranged:
+def shown(**changes: object) -> Rows:
     nodes = [node("n1", cpu=resource(500)), node("n2")]
     clusters = (cluster("yarn/a", row("n1")), cluster("yarn/b"))
     tasks = (
@@ -89,8 +89,8 @@ def shown(**changes: object) -> Arranged:
         task("c2", age_seconds=50.0, used={"cpu_milli": 900, "memory_bytes": 1}),
     )
     explained = explanation("n1", decisions=[decision("c1"), decision("c2")])
-    state = State(**changes)  # type: ignore[arg-type]
-    return arranged(moment(status(*nodes, clusters=clusters), explained, tasks=tasks), state)
+    state = ViewState(**changes)  # type: ignore[arg-type]
+    return filter_and_sort(moment(status(*nodes, clusters=clusters), explained, tasks=tasks), state)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Snapshots at an interval, in a thread of their own: a Fallow that does not answer keeps no key from working."""
+"""Polling a Fallow at an interval, in a thread: keys work even while it does not answer."""
 
 import threading
 import time
@@ -8,11 +8,11 @@ from fallow_core.cli.live.snapshot import Snapshot
 from fallow_core.errors import FallowError
 
 
-class Feed:
-    """`newest` is the last snapshot, `number` counts tries, `trouble` says why the last one failed.
+class Poller:
+    """`newest` is the last snapshot, `number` counts the tries, `trouble` says why the last try failed.
 
-    `answered_at`: when the newest came, on the monotonic clock; at first, when this began. `broken` is an error that is
-    no word of Fallow's: a mistake here, and the end of the thread.
+    `answered_at`: when the last answer came, on the monotonic clock; before the first one, when polling began.
+    `broken`: an error that is no FallowError, and so a bug; it ended the thread.
     """
 
     def __init__(self, source: Callable[[], Snapshot], interval_seconds: float) -> None:
@@ -27,7 +27,7 @@ class Feed:
         threading.Thread(target=self._run, name="live", daemon=True).start()
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         self._ended.set()
 
     def _run(self) -> None:
