@@ -40,12 +40,10 @@ class Followed:
         self.row_file = row_file
         self.row: NodeGrant | None = None
 
-    def settle(self, now: float) -> bool:
-        """Take what calls brought; whether there are other tasks or daemons now."""
-        before = self._known()
+    def settle(self, now: float) -> None:
+        """Take the results of calls."""
         for cluster in self.clusters.values():
             cluster.settle(now)
-        return self._known() != before
 
     def list_every(self, seconds: float) -> None:
         """How often tasks are listed from now on, if nothing calls for it before."""
@@ -107,14 +105,6 @@ class Followed:
         content = self.journal.content
         switch = Switch(state=state, who=who, when=wall_now, why=why)
         self.journal.write(replace(content, switches={**content.switches, **dict.fromkeys(scopes, switch)}))
-
-    def _known(self) -> list[object]:
-        """What tells one list of tasks from another; ages and progress go on by themselves."""
-        return [
-            (name, each.daemons.get(node), tasks.complete, [(t.id, t.state, t.processes) for t in tasks.tasks])
-            for name, each in self.clusters.items()
-            for node, tasks in each.lists.items()
-        ]
 
     def _daemons(self) -> int:
         return sum(len(cluster.daemons.get(self.node.name, ())) for cluster in self.clusters.values())
