@@ -193,6 +193,7 @@ class Host:
         lent = max(MEMORY_CAPACITY - self.used, 0) if self.rows else MEMORY_CAPACITY
         view = node_view(now=self.now, memory_used=self.used, memory_batch=lent, rows=self.rows)
         self.agent.act(view.sample, view.ledger, lists, self.instances, {}, self.now)
+        self.agent.save()
 
     def run(self, seconds: int) -> None:
         for _ in range(seconds):

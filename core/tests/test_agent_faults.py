@@ -199,7 +199,7 @@ def test_without_its_files_it_starts_with_what_they_said_last(
     (agent_folder / "fallow.yaml").write_text(CONFIG + "sampleInterval: soon\n")
     again = command()
     assert "role=agent" in first_line(again, "started")
-    assert "what it said last is in force" in first_line(again, "cluster_file_refused")
+    assert "the last good version is in force" in first_line(again, "cluster_file_refused")
 
 
 def test_wrong_files_and_no_earlier_ones_are_a_mistake_of_the_user(

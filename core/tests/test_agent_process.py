@@ -174,10 +174,10 @@ def test_a_restore_holds_over_a_restart_until_the_cluster_lends_again(started: S
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        ({"request": "adopt"}, "knows no request 'adopt'"),
-        ({"request": "x"}, "knows no request"),
+        ({"request": "adopt"}, "unknown request 'adopt'"),
+        ({"request": "x"}, "unknown request"),
         ({"request": "switch", "state": "hold", "scope": "etl"}, "cannot switch to 'hold'"),
-        ({"request": "switch", "state": "stop", "scope": "nobody"}, "there is no one scope 'nobody'"),
+        ({"request": "switch", "state": "stop", "scope": "nobody"}, "there is no scope 'nobody'"),
     ],
 )
 def test_what_an_agent_cannot_do_is_refused(started: Started, request_: dict[str, Any], why: str) -> None:

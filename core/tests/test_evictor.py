@@ -191,12 +191,28 @@ def test_a_second_task_ends_only_for_what_the_first_does_not_free(host: Host) ->
 # The file
 
 
-def test_an_termination_is_on_the_disk_before_its_order_is_given(host: Host) -> None:
+def test_an_order_does_not_wait_for_the_disk_and_its_termination_is_written_right_after_it(host: Host) -> None:
     found: list[dict[str, str]] = []
     host.killer.seen = lambda order: found.append(on_disk(host))
     host.fill(91)
+    host.tick()
+    assert on_disk(host) == {"big": "graceful"}
     host.run(32)
-    assert found == [{"big": "graceful"}, {"big": "forced"}]
+    assert found == [{}, {"big": "graceful"}]
+    assert on_disk(host) == {"big": "forced"}
+
+
+def test_a_task_whose_order_was_not_written_before_a_kill_loses_nothing_of_its_grace(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.fill(91)
+    monkeypatch.setattr(host.agent, "save", lambda: None)
+    host.tick()
+    host.start()  # killed between the order and the write
+    host.run(29)
+    assert set(host.killer.given) == {(("big",), False)}
+    host.run(2)
+    assert host.killer.given[-1] == (("big",), True)
 
 
 def test_what_has_gone_is_forgotten_on_the_disk_as_well(host: Host) -> None:

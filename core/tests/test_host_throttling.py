@@ -13,7 +13,7 @@ from core.tests.fake_standalone import FakeHost, config, serving, standalone, un
 
 from fallow_core.agent.throttling import host_throttling
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import requests, throttling_metrics
+from fallow_core.api import throttling_metrics
 from fallow_core.api.control_socket import ask
 from fallow_core.cli import render
 from fallow_core.config.settings import Config
@@ -97,7 +97,7 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     fallow = started(settings, fake)
     own = fake.groups["nm/fallow.n1"]
     assert (fake.groups["nm/fallow.n1/c1"].pids, own.quota, own.weight) == ([WORKER.pid], 600_000, 2)
-    found = json.loads(json.dumps(requests._explain(fallow, {})))
+    found = json.loads(json.dumps(fallow.requests.explain({})))
     text = "\n".join(render.explanation(found))
     assert "CPU limit of batch (cpuSuppress enforce, cgroupReconcile enforce, identity observe)" in text
     assert "memoryReclaim is not available: no cgroup hierarchy with the controller memory is mounted" in text
@@ -148,7 +148,7 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
     until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
     assert not fallow.agent.terminations.active
-    text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
+    text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
     assert "Memory of batch (memoryReclaim enforce)" in text
     assert "% of memory is used, the threshold is 85 %: pushes out" in " ".join(text.split())
     assert "of /nm/fallow.n1" in text
@@ -201,7 +201,7 @@ def test_what_enforces_and_lacks_its_controller_is_a_problem(settings: Config, f
         memory_reclaim=MemoryReclaimPolicy(mode=StrategyMode.ENFORCE),
     )
     fallow = started(replace(settings, qos=enforce), fake)
-    assert requests.status(fallow)["throttle_problems"] == [
+    assert fallow.requests.status()["throttle_problems"] == [
         "memoryReclaim: no cgroup hierarchy with the controller memory is mounted",
         "cpuSuppress.cpuset: no cgroup hierarchy with the controller cpuset is mounted",
     ]
@@ -235,17 +235,17 @@ def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: 
     fake.mountinfo = ""
     fallow = standalone(settings, Host())
     until(fallow, lambda: fallow.agent.tasks)
-    status = requests.status(fallow)
+    status = fallow.requests.status()
     why = "batch is not slowed down: no cgroup hierarchy with the controller cpu is mounted"
     assert status["throttle_problems"] == [why]
     assert f"! {why}" in render.status(json.loads(json.dumps(status)))
-    text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
+    text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
     assert "not available: no cgroup hierarchy with the controller cpu is mounted" in text
     up, *others = throttling_metrics.families("n1", fallow.throttling)
     assert [sample.value for sample in up.samples] == [0]
     assert others
     assert not any(family.samples for family in others)
-    assert requests.status(fallow)["changed_groups"] == {}
+    assert fallow.requests.status()["changed_groups"] == {}
     fallow.close()
 
 
@@ -254,7 +254,7 @@ def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: 
     fallow = standalone(replace(settings, qos=QosPolicy()), Host())
     until(fallow, lambda: fallow.throttling.throttle and fallow.throttling.throttle.groups)
     until(fallow, lambda: fallow.throttling.shown(fallow.config)["groups"][0]["limit_milli"])
-    text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
+    text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
     assert "would be limited to" in text
     assert "in force none, 1 processes not in it yet" in text
     assert fake.knobs() == before

@@ -127,7 +127,7 @@ def main() -> None:
     agent = AgentProcess(config)
     total = ACCOUNTING / top / "cpuacct.usage"
     agent.sampler = HostSampler(cpu=lambda _: counters(total))
-    agent.watch.quick.total = KeptFile(str(total))
+    agent.prober.quick.total = KeptFile(str(total))
     agent.run()
 
 

@@ -51,12 +51,10 @@ class RemoteLedger:
         """Other policies and clusters from now on."""
         self.policies, self.names = policies, tuple(sorted(names))
 
-    def settle(self, now: float) -> bool:
-        """Take what calls brought; whether there are other tasks or daemons now."""
-        before = self._known()
+    def settle(self, now: float) -> None:
+        """Take the results of calls."""
         for cluster in self.clusters.values():
             cluster.settle(now)
-        return self._known() != before
 
     def list_every(self, seconds: float) -> None:
         """How often tasks are listed from now on, if nothing calls for it before."""
@@ -118,14 +116,6 @@ class RemoteLedger:
         """
         switch = Switch(state=state, who=who, when=wall_now, why=why)
         self.journal.write(Change(switches=dict.fromkeys(scopes, switch)))
-
-    def _known(self) -> list[object]:
-        """What tells one list of tasks from another; ages and progress go on by themselves."""
-        return [
-            (name, each.daemons.get(node), tasks.complete, [(t.id, t.state, t.processes) for t in tasks.tasks])
-            for name, each in self.clusters.items()
-            for node, tasks in each.lists.items()
-        ]
 
 
 def _with_grant(ledger: NodeLedger, grant: NodeGrant | None) -> NodeLedger:

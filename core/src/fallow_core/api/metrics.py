@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from fallow_core.config.refused_files import Refusals
 from fallow_core.errors import FallowError
 from fallow_core.ledger.rows import Row
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_core.plugins.lanes import LaneState
 from fallow_core.plugins.session import CALLS, ClusterSession
-from fallow_core.runtime.reload import Refusals
 from fallow_hookspecs import ResourceName, TaskState
 
 if TYPE_CHECKING:

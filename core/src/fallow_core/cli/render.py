@@ -50,7 +50,7 @@ def _problems(answer: Answer) -> list[str]:
     problems += [f"{name}: removed from the configuration, and still counted: {why}" for name, why in removed]
     problems += [f"{name}: still being built" for name in answer["building"]]
     problems += [f"{resource}: {why}" for resource, why in answer["sample_problems"].items()]
-    problems += [*answer["refused"], *answer.get("throttle_problems", ())]
+    problems += [*answer["refused"], *answer.get("probe_problems", ()), *answer.get("throttle_problems", ())]
     problems += [switch_words(switch) for switch in answer["switches"] if "/" not in switch["scope"]]
     problems += [
         f"{row['cluster']} {row['framework_node']}: known from before and not reported yet; until then nothing grows"

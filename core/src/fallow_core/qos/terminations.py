@@ -56,7 +56,7 @@ def begun(
 def due(terminations: Terminations, policy: TerminationPolicy, now: float) -> tuple[Terminations, tuple[Order, ...]]:
     """The orders to be given now, one for all tasks that can go into it.
 
-    The terminations have to be where they survive before the orders are given.
+    The terminations are written down after the orders were given: see `Agent.save`.
     """
     active = [termination.grown_older(now) for termination in terminations.active]
     groups: defaultdict[tuple[str, Route, bool, str], list[str]] = defaultdict(list)

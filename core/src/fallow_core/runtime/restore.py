@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Any
 
-from fallow_core.api import requests
 from fallow_core.api.control_socket import ask
 from fallow_core.config.settings import Config
 from fallow_core.errors import NotRunningError
@@ -35,7 +34,7 @@ def restore(config: Config, who: str, clock: Callable[[], float] = time.monotoni
 
             def by_this_process() -> View:
                 fallow.step()
-                return requests.status(fallow)
+                return fallow.requests.status()
 
             return outcome(_at_rest(by_this_process, clock), changed)
 

@@ -121,7 +121,7 @@ class Agent:
         now: float,
         stopped: frozenset[str] = frozenset(),
     ) -> None:
-        """Take answers and what was seen, decide, and give the orders that are due."""
+        """Take answers and what was seen, decide, and give the orders that are due. `save` has to follow."""
         for order, outcome in self._orders.settle(self._batch_members(), now):
             self._take_answers(lives.answered(self.terminations, order, outcome, now))
         complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
@@ -149,7 +149,6 @@ class Agent:
             self.begun[choice.need.strategy] += len(choice.victims) if choice.need.enforce else 0
             self.terminations = lives.begun(self.terminations, choice, termination, ledger, now)
         self.terminations, orders = lives.due(self.terminations, termination, now)
-        self._save()
         for order in orders:
             self._orders.give(order, instances, self._batch_members(), now)
 
@@ -195,8 +194,13 @@ class Agent:
         batch = self._batch.batch
         return {key: [each for each in found if each in batch] for key, found in self.members().items()}
 
-    def _save(self) -> None:
-        """Terminations are carried out even if they cannot be written down: the node has to be protected."""
+    def save(self) -> None:
+        """Write the terminations down, after their orders were given.
+
+        An order does not wait for the disk, which may be slow just when memory runs out. If Fallow is killed between
+        the order and the write, the next process orders again, and the grace of the task begins anew: no task loses a
+        part of its grace. Had the write come first, the grace would count from before the order.
+        """
         if self.terminations == self._saved:
             return
         try:

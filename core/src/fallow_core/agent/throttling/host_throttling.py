@@ -8,29 +8,30 @@ from fallow_core.agent.throttling.memberships import Memberships
 from fallow_core.agent.throttling.throttle import OWN_PREFIX, Throttle
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.api import throttling_view
-from fallow_core.model.policy import SwitchState
 from fallow_core.model.qos_policy import Placing, StrategyMode
 from fallow_core.node.cgroups import cpu, cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
-from fallow_core.qos.need import NodeView
+from fallow_core.qos.plan import Throttles
 from fallow_core.state.original_values import KnobsFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from fallow_core.config.settings import Config
-    from fallow_core.model.listed import ListedTasks
+    from fallow_core.model.task import TaskKey
     from fallow_core.node.cgroups.hierarchy import Hierarchy
-    from fallow_core.runtime.node_process import NodeProcess
-    from fallow_hookspecs import Node
+    from fallow_core.node.task_usage import BatchPass
+    from fallow_core.plugins.instance import PluginInstance
+    from fallow_core.qos.need import NodeView
+    from fallow_hookspecs import Node, Process
 
 View = dict[str, Any]
 
 
 class Throttling:
-    """`throttle` is `None` where `missing` says what this host lacks. `listed`: whose tasks were all known once.
+    """`throttle` is `None` where `missing` says what this host lacks.
 
     `lacking`: of each controller that this host does not have, why. `config`: that of the newest round.
     """
@@ -40,7 +41,6 @@ class Throttling:
         self._now = 0.0
         self.config = config
         self.throttle: Throttle | None = None
-        self.listed: set[str] = set()
         found, self.lacking = hierarchies(files or Files(), str(config.host_root))
         self._stuck = {
             group: why
@@ -53,27 +53,26 @@ class Throttling:
         trees = trees_of(found, config.state_dir, OWN_PREFIX + node.name)
         self.throttle = Throttle(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
 
-    def step(self, fallow: NodeProcess, lists: Mapping[str, ListedTasks], is_known: bool) -> None:
-        """One round. `is_known`: each cluster that lists tasks has an instance."""
+    def step(
+        self,
+        view: NodeView,
+        config: Config,
+        members: Mapping[TaskKey, Collection[Process]],
+        batch: BatchPass,
+        instances: Mapping[str, PluginInstance],
+        clusters: Collection[str],
+    ) -> Throttles:
+        """Throttle batch. Return what is throttled now.
+
+        :param members: the processes of each task.
+        :param clusters: the clusters whose groups may be changed.
+        """
         if self.throttle is None:
-            return
-        self.listed |= {name for name, found in lists.items() if found.complete}
-        now, controller, agent = fallow.clock(), fallow.ledgers, fallow.agent
-        self._now, self.config = now, fallow.config
-        view = NodeView(
-            node=fallow.node.name,
-            now=now,
-            sample=fallow.sample,
-            ledger=controller.ledgers[fallow.node.name],
-            tasks=agent.tasks,
-            tasks_complete=bool(lists) and is_known and lists.keys() <= self.listed,
-            stale_seconds=fallow.config.qos.stale_seconds,
-        )
-        instances = {cluster.name: cluster.instance for cluster in controller.clusters.values()}
-        clusters = [name for name in controller.names if controller.switch(name).state is not SwitchState.RESTORED]
-        self.throttle.policy = fallow.config.qos
-        self.throttle.act(view, agent.members(), fallow.sampler.batch, instances, clusters)
-        agent.throttles = self.throttle.throttles()
+            return Throttles()
+        self._now, self.config = view.now, config
+        self.throttle.policy = config.qos
+        self.throttle.act(view, members, batch, instances, clusters)
+        return self.throttle.throttles()
 
     @property
     def pressed(self) -> bool:

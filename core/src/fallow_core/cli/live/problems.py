@@ -14,6 +14,7 @@ def problems(status: Answer, tasks: Answer) -> Iterator[str]:
     yield from (why if name in why else f"{name}: {why}" for name, why in status["failed"].items())
     yield from (f"{name}: still being built" for name in status["building"])
     yield from (f"{name}: {why}" for name, why in status["sample_problems"].items())
+    yield from status.get("probe_problems", ())
     wide = (switch for switch in status["switches"] if "/" not in switch["scope"])
     yield from (switch_words(switch) for switch in wide)
     for cluster in status["clusters"]:
