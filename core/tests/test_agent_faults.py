@@ -70,7 +70,7 @@ def test_a_plugin_whose_list_never_comes_delays_no_other(agent_folder: Path, tas
 def test_while_not_all_tasks_are_known_nobody_is_ended_for_overdraft(started: Started, tasks: Tasks) -> None:
     tasks.listing = replace(tasks.listing, complete=False)
     started.agent._list_soon()
-    started.until(lambda: started.agent.agent.incomplete)
+    started.until(lambda: started.agent.evictor.incomplete)
     started.put(row())
     started.steps(20)
     assert tasks.ended == []
@@ -115,7 +115,7 @@ def test_after_a_minute_in_which_it_was_stopped_nothing_old_counts(agent_folder:
         return time.monotonic() + stopped_for
 
     started = Started(agent_folder, {"etl": tasks}, clock=clock, qos=replace(QOS, stale_seconds=10.0))
-    started.until(lambda: len(started.agent.agent.tasks) == 2)
+    started.until(lambda: len(started.agent.evictor.tasks) == 2)
     started.put(row(lasts=60.0))
     assert started.agent.followed.row_file.row(clock(), time.time()) is not None
     tasks.listing = replace(tasks.listing, complete=False)  # and now nobody tells any more

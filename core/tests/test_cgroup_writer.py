@@ -12,28 +12,28 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
 from fallow_core.errors import StateError
-from fallow_core.node.cgroups.control_file import Knob
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.model.control_file import ControlFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 ETL = frozenset({"yarn/etl"})
 
 
-def knobs(fake: FakeCgroups, folder: Path, boot_id: str = "boot") -> Knobs:
-    return Knobs(fake.hierarchy, KnobsFile(folder, boot_id=boot_id))
+def knobs(fake: FakeCgroups, folder: Path, boot_id: str = "boot") -> CgroupWriter:
+    return CgroupWriter(fake.hierarchy, OriginalValuesFile(folder, boot_id=boot_id))
 
 
-def wanted(cores: float | Fraction | None = None, weight: str | None = None, **more: Any) -> Wanted:
-    texts = {} if weight is None else {Knob.WEIGHT: weight}
-    return Wanted(clusters=ETL, limit=None if cores is None else Fraction(cores), texts=texts, **more)
+def wanted(cores: float | Fraction | None = None, weight: str | None = None, **more: Any) -> GroupTarget:
+    texts = {} if weight is None else {ControlFile.WEIGHT: weight}
+    return GroupTarget(clusters=ETL, limit=None if cores is None else Fraction(cores), texts=texts, **more)
 
 
-def take_in(acting: Knobs, group: str, home: str, *pids: int) -> None:
+def take_in(acting: CgroupWriter, group: str, home: str, *pids: int) -> None:
     """Put processes into a child of a group that is made below the one where they are."""
     acting.make(group, home, ETL)
-    acting.take_in(group, "t", {Knob.WEIGHT: "9"}, pids)
+    acting.move_into_child(group, "t", {ControlFile.WEIGHT: "9"}, pids)
 
 
 def quota(fake: FakeCgroups, path: str = "yarn") -> int | None:
@@ -59,7 +59,7 @@ def test_a_limit_and_a_weight_come_into_force_and_go_again(fake: FakeCgroups, tm
     }
     acting.release("yarn")
     assert fake.knobs() == before
-    assert (acting.kept, acting.problems) == ({}, {})
+    assert (acting.changed_groups, acting.problems) == ({}, {})
 
 
 def test_what_is_as_it_should_be_is_not_written(fake: FakeCgroups, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_whenever_it_is_killed_everything_can_be_put_back(
         acting.apply("nm/own", wanted(0.5, "7"))
     monkeypatch.undo()
     later = knobs(fake, tmp_path)
-    for group in list(later.kept):
+    for group in list(later.changed_groups):
         later.release(group)
     assert fake.knobs() == before
 
@@ -191,7 +191,7 @@ def test_a_group_that_has_gone_is_no_problem_and_is_forgotten(fake: FakeCgroups,
     acting.apply("yarn", wanted(0.5))
     fake.vanish("yarn")
     acting.apply("yarn", wanted(0.7))
-    assert (acting.kept, acting.problems) == ({}, {})
+    assert (acting.changed_groups, acting.problems) == ({}, {})
     fake.add("yarn", quota=60_000)
     acting.release("yarn")
     assert fake.groups["yarn"].quota == 60_000
@@ -210,13 +210,13 @@ def test_a_group_that_was_made_anew_is_another_one(fake: FakeCgroups, tmp_path: 
 def test_values_of_before_a_restart_of_the_host_are_not_put_back(fake: FakeCgroups, tmp_path: Path) -> None:
     knobs(fake, tmp_path).apply("yarn", wanted(0.5))
     later = knobs(fake, tmp_path, boot_id="another")
-    assert (later.kept, later.lost) == ({}, "")
+    assert (later.changed_groups, later.lost) == ({}, "")
 
 
 def test_a_journal_that_cannot_be_read_is_said_to_be_lost(fake: FakeCgroups, tmp_path: Path) -> None:
-    (tmp_path / "knobs.json").write_text('{"boot_id": "boot", "groups": {"yarn": 5}}')
+    (tmp_path / "original-values.json").write_text('{"boot_id": "boot", "groups": {"yarn": 5}}')
     assert "what control groups were like before Fallow is lost" in knobs(fake, tmp_path).lost
-    file = KnobsFile(tmp_path / "missing", boot_id="boot")
+    file = OriginalValuesFile(tmp_path / "missing", boot_id="boot")
     with pytest.raises(StateError, match="no control group is changed"):
         file.save({})
 
@@ -270,7 +270,7 @@ def test_a_value_that_the_kernel_takes_for_another_is_said(
 def test_what_is_unknown_leaves_the_limit_as_it_is(fake: FakeCgroups, tmp_path: Path) -> None:
     acting = knobs(fake, tmp_path)
     acting.apply("yarn", wanted(0.5, "7"))
-    acting.apply("yarn", wanted(None, "7", hold_limit=True))
+    acting.apply("yarn", wanted(None, "7", keep_limit=True))
     assert quota(fake) == 50_000
     acting.apply("yarn", wanted(None, "7"))
     assert (quota(fake), fake.groups["yarn"].weight) == (None, 7)
@@ -305,8 +305,8 @@ def test_only_children_without_processes_are_cleared(fake: FakeCgroups, home: st
     acting = knobs(fake, tmp_path)
     take_in(acting, own, home, 21)
     for name in ("gone", "kept"):
-        acting.take_in(own, name, {Knob.WEIGHT: "9"}, [])
-    acting.clear(own, {"kept"})
+        acting.move_into_child(own, name, {ControlFile.WEIGHT: "9"}, [])
+    acting.remove_children(own, keep={"kept"})
     assert sorted(fake.hierarchy.children(own)) == ["kept", "t"]
 
 
@@ -326,9 +326,9 @@ def test_a_process_that_may_not_be_moved_keeps_no_other_one_from_it(
     take_in(acting, own, home, 20, 21, 22)
     assert fake.groups[f"{own}/t"].pids == [20, 22]
     assert acting.problems == {f"{own}/t": f"process 21 cannot be moved to /{own}/t: Invalid argument"}
-    acting.forget_problems_but({own, f"{own}/t"})
+    acting.forget_problems_except({own, f"{own}/t"})
     assert acting.problems
-    acting.forget_problems_but({own})
+    acting.forget_problems_except({own})
     assert acting.problems == {}
 
 
@@ -340,7 +340,7 @@ def test_a_group_below_that_was_made_anew_keeps_its_limit(tmp_path: Path) -> Non
     fake.vanish("yarn/c1")
     fake.add("yarn/c1", quota=30_000)
     acting.release("yarn")
-    assert (quota(fake, "yarn"), quota(fake, "yarn/c1"), acting.kept) == (None, 30_000, {})
+    assert (quota(fake, "yarn"), quota(fake, "yarn/c1"), acting.changed_groups) == (None, 30_000, {})
 
 
 def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(tmp_path: Path) -> None:
@@ -352,7 +352,7 @@ def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(tmp_path: Path) 
     acting.apply("yarn/c1/own", wanted(0.5, "7"))
     acting.apply("yarn", wanted(0.2, "7"))
     acting.release("yarn")
-    assert (fake.knobs(), acting.kept, acting.problems) == (before, {}, {})
+    assert (fake.knobs(), acting.changed_groups, acting.problems) == (before, {}, {})
 
 
 def test_a_group_whose_processes_do_not_go_stays_known(
@@ -364,10 +364,10 @@ def test_a_group_whose_processes_do_not_go_stays_known(
     with monkeypatch.context() as patched:
         patched.setattr(fake, "_move", lambda *args: None)
         acting.release(own)
-    assert list(acting.kept) == [own]
+    assert list(acting.changed_groups) == [own]
     assert "busy" in acting.problems[own].lower()
     acting.release(own)
-    assert (acting.kept, sorted(fake.groups[home].pids), own in fake.groups) == ({}, [20, 21, 22], False)
+    assert (acting.changed_groups, sorted(fake.groups[home].pids), own in fake.groups) == ({}, [20, 21, 22], False)
 
 
 PATHS = ["b", "b/x", "b/y", "b/x/1", "b/x/2", "b/x/1/deep"]

@@ -5,8 +5,8 @@ import pytest
 from core.tests.fake_cgroups import HYBRID, V1, V2, FakeCgroups
 
 from fallow_core.errors import CgroupError
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node.cgroups import cpu
-from fallow_core.node.cgroups.control_file import Knob, file_of
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 
@@ -160,7 +160,7 @@ def test_a_group_to_which_the_controller_is_not_passed_on_is_not_made() -> None:
     fake.add("system.slice/nm.service", passes_on=False)
     before = fake.knobs()
     with pytest.raises(CgroupError, match=r"nm\.service does not pass cpu on"):
-        fake.hierarchy.make("system.slice/nm.service/fallow.n1", file_of(Knob.LIMIT, 2))
+        fake.hierarchy.make("system.slice/nm.service/fallow.n1", file_name(ControlFile.LIMIT, 2))
     assert fake.knobs() == before
 
 

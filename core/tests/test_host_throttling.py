@@ -13,7 +13,7 @@ from core.tests.fake_standalone import FakeHost, config, serving, standalone, un
 
 from fallow_core.agent.throttling import host_throttling
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import requests, throttling_metrics
+from fallow_core.api import requests, throttling_metrics, throttling_view
 from fallow_core.api.control_socket import ask
 from fallow_core.cli import render
 from fallow_core.config.settings import Config
@@ -144,10 +144,10 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     until(fallow, lambda: "nm/fallow.n1" in with_memory.groups)
     capacity = fallow.sample.memory.capacity if fallow.sample.memory is not None else 0
     with_memory.add("nm/fallow.n1", inactive_anon=capacity // 2)
-    until(fallow, lambda: fallow.agent.throttles.memory.possible)  # before there is any pressure
+    until(fallow, lambda: fallow.evictor.relief.memory.possible)  # before there is any pressure
     host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
     until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
-    assert not fallow.agent.terminations.active
+    assert not fallow.evictor.terminations.active
     text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
     assert "Memory of batch (memoryReclaim enforce)" in text
     assert "% of memory is used, the threshold is 85 %: pushes out" in " ".join(text.split())
@@ -226,7 +226,7 @@ def test_an_orderly_stop_lifts_limits_or_leaves_them_as_configured(
     fallow = started(settings, fake)
     held = fake.knobs()
     fallow.config = replace(settings, qos=replace(ENFORCE, release_on_exit=release))
-    fallow.throttling.leave(fallow.config)
+    fallow.throttling.leave(fallow.config.qos)
     assert fake.knobs() == (before if release else held)
     fallow.close()
 
@@ -234,7 +234,7 @@ def test_an_orderly_stop_lifts_limits_or_leaves_them_as_configured(
 def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: Config, fake: FakeCgroups) -> None:
     fake.mountinfo = ""
     fallow = standalone(settings, Host())
-    until(fallow, lambda: fallow.agent.tasks)
+    until(fallow, lambda: fallow.evictor.tasks)
     status = requests.status(fallow)
     why = "batch is not slowed down: no cgroup hierarchy with the controller cpu is mounted"
     assert status["throttle_problems"] == [why]
@@ -252,8 +252,8 @@ def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: 
 def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: Config, fake: FakeCgroups) -> None:
     before = fake.knobs()
     fallow = standalone(replace(settings, qos=QosPolicy()), Host())
-    until(fallow, lambda: fallow.throttling.throttle and fallow.throttling.throttle.groups)
-    until(fallow, lambda: fallow.throttling.shown(fallow.config)["groups"][0]["limit_milli"])
+    until(fallow, lambda: fallow.throttling.limiter and fallow.throttling.limiter.groups)
+    until(fallow, lambda: throttling_view.shown(fallow.throttling, fallow.clock())["groups"][0]["limit_milli"])
     text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
     assert "would be limited to" in text
     assert "in force none, 1 processes not in it yet" in text
@@ -271,8 +271,8 @@ def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none
         Placed, "set_cgroup_parent", hookimpl(lambda self, parent: Placement(new_tasks_follow=False, tasks=(where,)))
     )
     fallow = standalone(settings, Host())
-    until(fallow, lambda: "memory_reclaim" in fallow.throttling.unavailable(fallow.config))
-    why = fallow.throttling.unavailable(fallow.config)["memory_reclaim"]
+    until(fallow, lambda: "memory_reclaim" in fallow.throttling.unavailable())
+    why = fallow.throttling.unavailable()["memory_reclaim"]
     assert why.startswith("no group has batch alone; of 1 tasks the first: ")
-    until(fallow, lambda: "the.setting" in fallow.throttling.unavailable(fallow.config)["memory_reclaim"])
+    until(fallow, lambda: "the.setting" in fallow.throttling.unavailable()["memory_reclaim"])
     fallow.close()

@@ -106,16 +106,16 @@ def test_a_group_that_is_gone_waits_for_nothing(batch: Batch) -> None:
     del batch.fake.garbage[FILE]
     batch.fake.vanish("online")
     batch.run(2)
-    assert batch.throttle.pressure.state.pressed_at is None
-    assert batch.throttle.pressure.unavailable == {}
+    assert batch.limiter.pressure.state.pressed_at is None
+    assert batch.limiter.pressure.unavailable == {}
 
 
 @pytest.mark.parametrize("text", ["", "some avg10=x", "full avg10=1.00 avg60=0.00"])
 def test_what_no_kernel_writes_is_no_reading_and_is_said(batch: Batch, text: str) -> None:
     batch.fake.garbage[FILE] = text
     batch.tick()
-    assert batch.throttle.pressure.state.stalls == {}
-    assert FILE in batch.throttle.pressure.unavailable["online"]
+    assert batch.limiter.pressure.state.stalls == {}
+    assert FILE in batch.limiter.pressure.unavailable["online"]
 
 
 def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,14 +123,14 @@ def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made(batch, "c1")
     batch.modes(ENFORCE, ENFORCE, online_pressure=PRESSURE)
     batch.run(2)
-    assert batch.throttle.pressure.unavailable == {"online": NO_PRESSURE}
+    assert batch.limiter.pressure.unavailable == {"online": NO_PRESSURE}
 
 
 def test_explain_says_who_waits_and_what_batch_gets(batch: Batch) -> None:
     def explained(policy: OnlinePressurePolicy) -> str:
         batch.modes(ENFORCE, ENFORCE, online_pressure=policy)
         batch.tick()
-        shown = pressure(batch.throttle, policy, batch.now)
+        shown = pressure(batch.limiter, policy, batch.now)
         nothing: dict[str, Any] = {"terms": {}, "groups": [], "without": {}, "cpuset": None, "steps": []}
         names = ("cpu_suppress", "cgroup_reconcile", "identity", "memory_reclaim", "missing", "why")
         lacking: dict[str, Any] = {"problems": [], "unavailable": {}, **dict.fromkeys(names, "")}

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from fallow_core.node.procfs import PAGE_BYTES
-from fallow_core.node.quick_probe import CpuLook, KeptFile, QuickProbe
+from fallow_core.node.quick_probe import CpuReading, KeptFile, QuickProbe
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
 ZONEINFO = f"Node 0, zone   Normal\n    cpu: 0\n              count:    {100 * 1024 // PAGE_BYTES}\n"
@@ -77,7 +77,7 @@ def test_cpu_besides_batch_is_all_less_the_groups(fake: Fake) -> None:
     assert others(look, ["yarn"]) is None
     fake.now += 0.1
     fake.use(150, 100)
-    assert look.cpu(["yarn"]) == CpuLook(batch_milli=1000, others_milli=500)
+    assert look.cpu(["yarn"]) == CpuReading(batch_milli=1000, others_milli=500)
     fake.now += look.window_seconds / 2
     fake.use(200, 100)
     assert others(look, ["yarn"]) == 500  # too short to say anything

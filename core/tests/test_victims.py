@@ -94,13 +94,13 @@ def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
         seen("held", use=gib(4), may_be_ended=False),
         seen("failed", use=gib(4)),
         seen("ordered", use=gib(4)),
-        seen("termination", use=gib(4), termination=True),
+        seen("termination", use=gib(4), terminating=True),
         seen("ok", use=gib(1), age=99999),
     )
     view = node_view(*tasks, terminating=frozenset({key("ordered")}))
     choice = choose(pressure(4 * GIB), view, POLICY, Past(failed=frozenset({key("failed")})))
     assert (ids(choice), choice.shortfall) == ({"ok"}, 3 * GIB)
-    assert choice.barred == {
+    assert choice.ineligible == {
         key("held"): "its framework says that it may not be terminated",
         key("failed"): "it could not be terminated a short time ago",
     }
@@ -111,7 +111,7 @@ def test_only_the_accounts_that_have_to_pay_do() -> None:
     tasks = seen("mine", age=99999), seen("other", cluster=ADHOC, age=0)
     choice = choose(by_request(GIB), node_view(*tasks), POLICY, NOBODY)
     assert ids(choice) == {"mine"}
-    assert choice.barred == {key("other", ADHOC): "its account does not have to pay"}
+    assert choice.ineligible == {key("other", ADHOC): "its account does not have to pay"}
 
 
 def test_no_more_than_what_may_be_lost_is_lost() -> None:
@@ -138,7 +138,7 @@ def test_masters_end_only_when_nothing_else_suffices() -> None:
 
 def test_a_need_that_spares_masters_spares_them() -> None:
     choice = choose(pressure(4 * GIB, masters=False), node_view(seen("am", use=gib(4), master=True)), POLICY, NOBODY)
-    assert (choice.victims, choice.barred) == ((), {key("am"): "it is a master"})
+    assert (choice.victims, choice.ineligible) == ((), {key("am"): "it is a master"})
 
 
 # Harm
@@ -160,7 +160,9 @@ def test_a_need_that_spares_masters_spares_them() -> None:
         pytest.param(seen("a", use=gib(1)), seen("b", use=gib(1), opportunistic=True), id="guaranteed"),
         pytest.param(seen("a", use=gib(1), progress=0.9), seen("b", use=gib(1), progress=0.1), id="progress"),
         pytest.param(
-            seen("a", use=gib(1), ends_in_seconds=5.0), seen("b", use=gib(1), ends_in_seconds=500.0), id="ends soon"
+            seen("a", use=gib(1), ends_in_seconds=5.0),
+            seen("b", use=gib(1), ends_in_seconds=500.0),
+            id="terminates soon",
         ),
         pytest.param(
             seen("a", app="x", use=gib(1), application=application(progress=0.9)),
@@ -245,7 +247,11 @@ def test_a_choice_explains_itself() -> None:
     assert [candidate.task.task.id for candidate in choice.runners_up] == ["t2", "t3", "t4", "t5", "t6"]
     lines = choice.arithmetic
     assert lines[0].startswith(f"memory_evict: full; to be freed: {2 * GIB} of memory")
-    assert [line.split()[:2] for line in lines[1:4]] == [["ends", "t0:"], ["ends", "t1:"], ["spares", "t2:"]]
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        ["terminates", "t0:"],
+        ["terminates", "t1:"],
+        ["spares", "t2:"],
+    ]
     assert lines[-1] == f"freed {2 * GIB} by usage, short of 0"
 
 

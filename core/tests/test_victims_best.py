@@ -36,8 +36,8 @@ def test_a_gang_with_a_member_that_may_not_end_does_not_end() -> None:
     members[1] = replace(members[1], task=replace(members[1].task, may_be_ended=False))
     choice = choose(pressure(GIB), node_view(*members), POLICY, NOBODY)
     assert choice.victims == ()
-    assert choice.barred[key("g0")] == "its gang cannot end whole"
-    assert choice.barred[key("g1")] == "its framework says that it may not be terminated"
+    assert choice.ineligible[key("g0")] == "its gang cannot be terminated as a whole"
+    assert choice.ineligible[key("g1")] == "its framework says that it may not be terminated"
 
 
 def test_members_elsewhere_that_would_be_of_no_use_are_harm_too() -> None:
@@ -91,9 +91,9 @@ def test_a_gang_that_is_on_other_nodes_too_is_the_controllers_unless_memory_is_s
     members = gang_of(2, members=3, minimum=3)
     view = node_view(*members, seen("alone", app="b", use=gib(1), age=300))
     choice = choose(pressure(3 * GIB, masters=False), view, POLICY, NOBODY)
-    assert (ids(choice), choice.barred[key("g0")]) == (
+    assert (ids(choice), choice.ineligible[key("g0")]) == (
         {"alone"},
-        "its gang is on other nodes too: the controller ends it",
+        "its gang is on other nodes too: the controller terminates it",
     )
     assert ids(choose(pressure(3 * GIB), view, POLICY, NOBODY)) == {"g0", "g1", "alone"}
     spanning = gang_of(2, members=3, minimum=2)
@@ -149,7 +149,7 @@ def test_what_holds_for_every_choice(tasks: list[ObservedTask], need: Need, past
     assert choice.shortfall == max(need.amount - choice.freed, 0)
     assert all(victim.task in tasks and victim.task.task.may_be_ended for victim in victims)
     assert len({victim.task.key for victim in victims}) == len(victims)
-    assert not {victim.task.key for victim in victims} & choice.barred.keys()
+    assert not {victim.task.key for victim in victims} & choice.ineligible.keys()
     assert Sets(tasks, view, past).cost([victim.task for victim in victims]) is not None, "no gang is torn"
     for one in victims:
         if one.task.task.gang is None:

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fallow_core.api import shared_view, task_view
+from fallow_core.api import shared_view, task_view, throttling_view
 from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
@@ -38,7 +38,7 @@ def answer(fallow: AgentProcess, peer: Peer, request: View) -> View:
     if kind == "explain":
         return fallow.inbox.ask(lambda: explanation(fallow))
     if kind == "tasks":
-        return fallow.inbox.ask(lambda: task_view.tasks(fallow.agent, fallow.clock()))
+        return fallow.inbox.ask(lambda: task_view.tasks(fallow.evictor, fallow.clock()))
     if kind not in CHANGES:
         known = ", ".join(["status", "explain", "tasks", *CHANGES])
         raise ControlError(f"this is an agent, which knows no request {kind!r}; expected one of {known}")
@@ -80,12 +80,12 @@ def status(fallow: AgentProcess) -> View:
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": False,
         "throttle_problems": [
-            *fallow.throttling.problems(fallow.config),
+            *fallow.throttling.problems(),
             *([f"no task is terminated for overdraft: {why}"] if why else []),
             *([fallow.policy_error] if fallow.policy_error else []),
             *fallow.watch.missing,
         ],
-        "changed_groups": fallow.throttling.changed(),
+        "changed_groups": fallow.throttling.changed_groups(),
     }
 
 
@@ -111,8 +111,8 @@ def explanation(fallow: AgentProcess) -> View:
         "floors_given_up": [],
         "due": [],
         "ledger_row": _row(fallow),
-        "decisions": task_view.decisions(fallow.agent, fallow.clock()),
-        "throttle": fallow.throttling.shown(fallow.config),
+        "decisions": task_view.decisions(fallow.evictor, fallow.clock()),
+        "throttle": throttling_view.shown(fallow.throttling, fallow.clock()),
     }
 
 

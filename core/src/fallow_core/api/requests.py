@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fallow_core.api import task_view, view
+from fallow_core.api import task_view, throttling_view, view
 from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
@@ -32,7 +32,7 @@ def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str,
     if kind == "explain":
         return fallow.inbox.ask(lambda: _explain(fallow, request))
     if kind == "tasks":
-        return fallow.inbox.ask(lambda: task_view.tasks(fallow.agent, fallow.clock()))
+        return fallow.inbox.ask(lambda: task_view.tasks(fallow.evictor, fallow.clock()))
     if not isinstance(kind, str) or kind not in CHANGES:
         known = ", ".join(["status", "explain", "tasks", *CHANGES])
         raise ControlError(f"unknown request {kind!r}; expected one of {known}")
@@ -55,8 +55,8 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "departing": dict(fallow.controller.departing.reasons),
         "sample_problems": dict(fallow.sampler.missing),
         "restoring": not fallow.controller.left,
-        "throttle_problems": fallow.throttling.problems(fallow.config),
-        "changed_groups": fallow.throttling.changed(),
+        "throttle_problems": fallow.throttling.problems(),
+        "changed_groups": fallow.throttling.changed_groups(),
     }
 
 
@@ -74,8 +74,8 @@ def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:
         raise ControlError(f"there is no node {node!r}; known: {known}")
     return {
         **view.explanation(fallow.controller, node, fallow.clock()),
-        "decisions": task_view.decisions(fallow.agent, fallow.clock()),
-        "throttle": fallow.throttling.shown(fallow.config),
+        "decisions": task_view.decisions(fallow.evictor, fallow.clock()),
+        "throttle": throttling_view.shown(fallow.throttling, fallow.clock()),
     }
 
 

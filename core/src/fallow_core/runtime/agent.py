@@ -107,27 +107,27 @@ class AgentProcess(NodeProcess):
     def _decide(self, sample: NodeSample) -> None:
         lists = self._lists()
         applications = {cluster.name: cluster.applications for cluster in self.clusters.values()}
-        self.agent.look(self.sampler.batch, lists, applications)
+        self.evictor.observe(self.sampler.batch, lists, applications)
         ledger = self.followed.tick(sample, self.clock(), time.time())
         instances = {cluster.name: cluster.instance for cluster in self.clusters.values()}
         may_pay, stopped = self.followed.may_pay, self.followed.stopped
-        paid_before = self.agent.begun["overdraft_evict"]
-        self.agent.act(sample, ledger, lists, instances, may_pay, self.clock(), stopped)
-        if self.agent.begun["overdraft_evict"] != paid_before:
+        paid_before = self.evictor.chosen["overdraft_evict"]
+        self.evictor.act(sample, ledger, lists, instances, may_pay, self.clock(), stopped)
+        if self.evictor.chosen["overdraft_evict"] != paid_before:
             self.followed.row_file.spend()
 
     def _throttle(self) -> None:
         if self.clock() >= self._gives_back_at:
             self._gives_back_at = self.clock() + GIVE_BACK_SECONDS
             own_memory.give_back()
-        self.throttling.step(self, self._lists(), not self.builds.building)
+        self._throttle_batch()
         if self.throttling.pressed:
             self._changed_at = self.clock()  # batch is held back more each second
 
     def _take_sample(self) -> None:
         before = self.sample
         super()._take_sample()
-        if _moved(before, self.sample) or self.agent.terminations.active:
+        if _moved(before, self.sample) or self.evictor.terminations.active:
             self._changed_at = self.clock()
 
     def _interval(self) -> float:
@@ -165,7 +165,7 @@ class AgentProcess(NodeProcess):
         for problem in new.problems:
             event(log, logging.ERROR, "file_refused", problem=problem)
         self.followed.watched.policies = new.policies
-        self.agent.set_policy(new.qos)
+        self.evictor.set_policy(new.qos)
         if new.log_level != old.log_level:
             logging.getLogger().setLevel(new.log_level.upper())
         wanted = {cluster.name: cluster for cluster in new.clusters}
@@ -195,7 +195,7 @@ class AgentProcess(NodeProcess):
         from fallow_core.api import metrics  # only where metrics are served
 
         problems = len(self.config.problems)
-        return metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
+        return metrics.families_of_agent(self.followed, self.evictor, self.clock(), problems, self.refusals)
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return agent_requests.answer(self, peer, request)

@@ -13,15 +13,16 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.agent.probing.prober import Prober
 from fallow_core.agent.probing.schedule import ProbeDue
 from fallow_core.agent.throttling.batch_groups import BatchGroup
-from fallow_core.agent.throttling.host_throttling import Throttling
+from fallow_core.agent.throttling.host_throttling import HostThrottling, ThrottleInputs
 from fallow_core.api.control_socket import ControlServer, Peer
 from fallow_core.config.settings import ClusterSettings, Config, PluginLoader
 from fallow_core.log import event
 from fallow_core.model.listed import ListedTasks
+from fallow_core.model.policy import SwitchState
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.host_sampler import HostSampler
@@ -80,8 +81,8 @@ class NodeProcess(ABC):
         self.builds = Builds(clusters, clock, self.wake)
         self.sampler = HostSampler(clock)
         self.sample = NodeSample()
-        self.agent = Agent(self.node, config.qos, TerminationsFile(config.state_dir), clock())
-        self.throttling = Throttling(self.node, config)
+        self.evictor = Evictor(self.node, config.qos, TerminationsFile(config.state_dir), clock())
+        self.throttling = HostThrottling(self.node, config)
         self.started_at = clock()
         self.refusals = reload.Refusals()
         self.refusals.note(config.problems, time.time())
@@ -113,8 +114,8 @@ class NodeProcess(ABC):
 
     def _tell_start(self) -> None:
         """Log what it starts with."""
-        if self.agent.lost:
-            event(log, logging.ERROR, "terminations_lost", reason=self.agent.lost)
+        if self.evictor.load_error:
+            event(log, logging.ERROR, "terminations_lost", reason=self.evictor.load_error)
         for problem in self.config.problems:
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
@@ -159,7 +160,7 @@ class NodeProcess(ABC):
             while not self._stopping:
                 self.step()
             self._leave()
-            self.throttling.leave(self.config)
+            self.throttling.leave(self.config.qos)
         event(log, logging.INFO, "stopped")
 
     def follow_files(self) -> None:
@@ -185,16 +186,16 @@ class NodeProcess(ABC):
         self._wants_look = False
         while not self._stopping:
             sooner_at = min(next_at, look_at) if self._wants_look else next_at
-            self._serve(max(0.0, min(sooner_at - self.clock(), self.watch.pause, self.watch.lists_in)))
-            if self.watch.lists_again():
+            self._serve(max(0.0, min(sooner_at - self.clock(), self.watch.pause, self.watch.list_tasks_in_seconds)))
+            if self.watch.list_tasks_now():
                 self._list_soon()
-            due, now = self.watch.look(self.config, self.sample, self._groups()), self.clock()
-            if due is ProbeDue.CROSSED or (due is ProbeDue.LOOK and now >= look_at):
+            due, now = self.watch.probe(self.config, self.sample, self._groups()), self.clock()
+            if due is ProbeDue.THRESHOLD_CROSSED or (due is ProbeDue.FULL_PROBE and now >= look_at):
                 self._list_soon()  # it may be a task that nobody knows yet
                 return
             if self._wants_look and now >= look_at:
                 return
-            if due is ProbeDue.LIMIT and now >= limit_at:
+            if due is ProbeDue.CPU_LIMIT and now >= limit_at:
                 self._limit()
                 limit_at = self._rested_at(now)
             if self.clock() >= next_at:
@@ -242,9 +243,28 @@ class NodeProcess(ABC):
             cluster.list_soon()
             cluster.start_reads((self.node,), self.clock())
 
+    def _throttle_batch(self) -> None:
+        """One round of throttling."""
+        ledgers = self.ledgers
+        self.evictor.relief = self.throttling.step(
+            ThrottleInputs(
+                now=self.clock(),
+                policy=self.config.qos,
+                sample=self.sample,
+                ledger=ledgers.ledgers[self.node.name],
+                tasks=self.evictor.tasks,
+                members=self.evictor.members(),
+                batch=self.sampler.batch,
+                lists=self._lists(),
+                lists_complete=not self.builds.building,
+                instances={cluster.name: cluster.instance for cluster in ledgers.clusters.values()},
+                clusters=[name for name in ledgers.names if ledgers.switch(name).state is not SwitchState.RESTORED],
+            )
+        )
+
     def _groups(self) -> Mapping[str, BatchGroup]:
         """The groups of batch that may be limited."""
-        return {} if self.throttling.throttle is None else self.throttling.throttle.groups
+        return {} if self.throttling.limiter is None else self.throttling.limiter.groups
 
     def _decided(self) -> None:
         self.watch.decided(self.sample, (path for path, group in self._groups().items() if group.home is None))
@@ -278,7 +298,7 @@ class NodeProcess(ABC):
             if found is None or not found.is_complete(now):
                 why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
                 return f"{cluster.name}: {why}"
-        return self.agent.unsure(self.sample, self._daemons())
+        return self.evictor.unsure(self.sample, self._daemons())
 
     def _take_sample(self) -> None:
         newest = self.sampler.sample(self._daemons())

@@ -156,7 +156,7 @@ def _policies(fallow: Standalone, old: Config, new: Config) -> None:
         fallow.controller.taking_back.settle(fallow.clock())
         event(log, logging.INFO, "policy_changed", mode=new.publishing.mode)
     fallow.controller.configure(new.policies, new.publishing, new.take_back)
-    fallow.agent.set_policy(new.qos)
+    fallow.evictor.set_policy(new.qos)
     if new.log_level != old.log_level:
         logging.getLogger().setLevel(new.log_level.upper())
 

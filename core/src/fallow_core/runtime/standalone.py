@@ -73,13 +73,13 @@ class Standalone(NodeProcess):
         name, clusters, now = self.node.name, self.controller.clusters, self.clock()
         lists = self._lists()
         applications = {cluster.name: cluster.applications for cluster in clusters.values()}
-        self.agent.look(self.sampler.batch, lists, applications)
-        tasks = self.agent.tasks
+        self.evictor.observe(self.sampler.batch, lists, applications)
+        tasks = self.evictor.tasks
         seen = Seen(
             tasks=tasks,
             requested=requested_by_row(tasks),
             unsure=self._unsure(now),
-            floors_given_up=self.agent.floors_given_up(now),
+            floors_given_up=self.evictor.floors_given_up(now),
         )
         samples = {} if self._starts(now) else {name: self.sample}
         self.controller.tick(samples, {name: seen})
@@ -88,10 +88,10 @@ class Standalone(NodeProcess):
         instances = {cluster.name: cluster.instance for cluster in clusters.values()}
         may_pay = self.controller.taking_back.may_pay(now)
         stopped = self.controller.stopped(name)
-        self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
+        self.evictor.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
 
     def _throttle(self) -> None:
-        self.throttling.step(self, self._lists(), not self.builds.building)
+        self._throttle_batch()
 
     def _starts(self, now: float) -> bool:
         """Whether it is too early for a ledger: until the first lists of tasks batch's own use would count as use of
@@ -109,7 +109,7 @@ class Standalone(NodeProcess):
 
     def _ledger_metrics(self) -> list[Metric]:
         problems = len(self.config.problems)
-        return metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
+        return metrics.families(self.controller, self.evictor, self.clock(), problems, self.refusals)
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return requests.answer(self, peer, request)

@@ -7,14 +7,14 @@ limit) with `cpu.cfs_period_us`; v2: `cpu.max`, both in one line. The period sta
 from fractions import Fraction
 
 from fallow_core.errors import CgroupError
-from fallow_core.node.cgroups.control_file import Knob, file_of
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 
 LEAST_QUOTA_US = 1000
 """The kernel refuses less."""
 LEAST_WEIGHT = {1: "2", 2: "1"}
 """The smallest weight by version: `cpu.shares` and `cpu.weight`."""
-BATCH_IDENTITY = {Knob.IDLE: "1", Knob.IDENTITY: "-1"}
+BATCH_IDENTITY = {ControlFile.IDLE: "1", ControlFile.IDENTITY: "-1"}
 """What makes a group one of batch: it runs when nobody else wants to."""
 NO_IDENTITY = "this kernel has neither cpu.idle (Linux 5.15) nor cpu.bvt_warp_ns; the smallest weight has to do"
 
@@ -30,7 +30,7 @@ def limit_of(hierarchy: Hierarchy, group: str, text: str) -> Fraction | None:
         return None
     period = _period(hierarchy, group)
     if not quota.isdigit() or int(quota) == 0:
-        raise _strange(hierarchy, group, file_of(Knob.LIMIT, hierarchy.version), text)
+        raise _strange(hierarchy, group, file_name(ControlFile.LIMIT, hierarchy.version), text)
     return Fraction(int(quota), period)
 
 
@@ -41,10 +41,10 @@ def limit_text(hierarchy: Hierarchy, group: str, limit: Fraction) -> str:
     return f"{quota}" if hierarchy.version == 1 else f"{quota} {period}"
 
 
-def identity_knob(hierarchy: Hierarchy, group: str) -> Knob | None:
+def identity_file(hierarchy: Hierarchy, group: str) -> ControlFile | None:
     """What this kernel has to tell batch from online: `cpu.idle` (Linux 5.15), or the `cpu.bvt_warp_ns` of some
     vendors' kernels; `None` if it has neither."""
-    return next((knob for knob in BATCH_IDENTITY if hierarchy.has(group, file_of(knob, hierarchy.version))), None)
+    return next((knob for knob in BATCH_IDENTITY if hierarchy.has(group, file_name(knob, hierarchy.version))), None)
 
 
 def weight_text(version: int, milli: int) -> str:

@@ -9,7 +9,7 @@ what is cold is left alone.
 import errno
 
 from fallow_core.errors import CgroupError
-from fallow_core.node.cgroups.control_file import Knob, file_of
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.qos.memory_reclaim import GroupMemory
 
@@ -22,7 +22,7 @@ NO_LIMIT = {1: "9223372036854771712", 2: "max"}
 NOT_ALL_CAME_OUT = (errno.EAGAIN, errno.EBUSY)
 
 
-def lowered_knob(hierarchy: Hierarchy, group: str) -> Knob | None:
+def lowered_limit(hierarchy: Hierarchy, group: str) -> ControlFile | None:
     """The limit that pushing out lowers for a moment; `None` where the kernel has a file for the purpose.
 
     :raises CgroupError: this kernel has no way to do it.
@@ -31,11 +31,11 @@ def lowered_knob(hierarchy: Hierarchy, group: str) -> Knob | None:
         if hierarchy.has(group, "memory.use_hierarchy") and hierarchy.read(group, "memory.use_hierarchy") == "0":
             raise CgroupError(f"{hierarchy.path(group, 'memory.use_hierarchy')} is 0: groups below are not part of it")
         if hierarchy.has(group, "memory.limit_in_bytes"):
-            return Knob.MEMORY
+            return ControlFile.MEMORY
     elif hierarchy.has(group, "memory.reclaim"):
         return None
     elif hierarchy.has(group, "memory.high"):
-        return Knob.HIGH
+        return ControlFile.HIGH
     raise CgroupError(f"{hierarchy.path(group)} has no memory controller")
 
 
@@ -68,10 +68,10 @@ def swap_free_bytes(hierarchy: Hierarchy) -> int:
         return 0
 
 
-def push_out(hierarchy: Hierarchy, group: str, amount: int, lowered: Knob | None) -> None:
+def reclaim(hierarchy: Hierarchy, group: str, amount: int, lowered: ControlFile | None) -> None:
     """Push out so many bytes, or as many as go. It takes as long as the kernel takes.
 
-    :param lowered: the limit to lower for a moment, from `lowered_knob`.
+    :param lowered: the limit to lower for a moment, from `lowered_limit`.
     :raises OSError: the kernel refuses it for another reason than that too little could be pushed out.
     :raises CgroupError: a file holds what no kernel writes.
     """
@@ -80,7 +80,7 @@ def push_out(hierarchy: Hierarchy, group: str, amount: int, lowered: Knob | None
             hierarchy.write(group, "memory.reclaim", str(amount))
             return
         used = used_bytes(hierarchy, group)
-        name = file_of(lowered, hierarchy.version)
+        name = file_name(lowered, hierarchy.version)
         before = hierarchy.read(group, name)
         if before != "max" and not before.isdigit():
             raise CgroupError(f"{hierarchy.path(group, name)}: expected bytes or max, found {before[:80]!r}")
