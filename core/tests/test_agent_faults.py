@@ -17,7 +17,7 @@ from core.tests.fake_framework import GIB, size
 
 from fallow_core.errors import StateError
 from fallow_core.node.host_sampler import HostSampler
-from fallow_core.node.process_tree import line_of
+from fallow_core.node.process_tree import self_and_ancestors
 from fallow_core.node.procfs import PROC_ROOT, read_processes
 from fallow_core.state import durable
 from fallow_hookspecs import Daemon, Node, TaskList, hookimpl
@@ -93,7 +93,7 @@ def test_core_signals_no_process_that_is_not_batch_whatever_a_plugin_lists(
 
 def test_a_daemon_that_is_an_ancestor_of_fallow_makes_nothing_batch() -> None:
     processes = read_processes(PROC_ROOT)
-    above = [processes[pid].process for pid in line_of(processes, os.getpid())]
+    above = [processes[pid].process for pid in self_and_ancestors(processes, os.getpid())]
     sampler = HostSampler()
     sampler.sample(above)
     assert sampler.batch.batch == frozenset()
