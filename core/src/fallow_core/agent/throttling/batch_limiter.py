@@ -8,15 +8,15 @@ from functools import partial
 from fallow_core.agent.throttling.batch_groups import BatchGroup
 from fallow_core.agent.throttling.cgroup_plan import GroupTarget
 from fallow_core.agent.throttling.cpu_sets import CpuSets
+from fallow_core.agent.throttling.group_texts import group_texts, task_texts
 from fallow_core.agent.throttling.memory_reclaim import MemoryReclaimer
 from fallow_core.agent.throttling.online_pressure import OnlinePressure
 from fallow_core.agent.throttling.placements import Placements
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.log import event
-from fallow_core.model.control_file import ControlFile
 from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
-from fallow_core.model.task import ObservedTask, TaskKey
-from fallow_core.node.cgroups import cpu, cpuset, memory
+from fallow_core.model.task import TaskKey
+from fallow_core.node.cgroups import cpuset
 from fallow_core.node.cgroups.cpuset import Cpus
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
@@ -93,7 +93,7 @@ class BatchLimiter:
             targets = {path: self._target(tree, group, view) for path, group in tree.groups.items()}
             tree.apply(
                 {path: target for path, target in targets.items() if target is not None},
-                partial(self._of_task, tree),
+                partial(task_texts, self.policy, tree),
                 view.now,
                 creates=self._creates(tree),
             )
@@ -186,7 +186,7 @@ class BatchLimiter:
     def _target(self, tree: Tree, group: BatchGroup, view: NodeView) -> GroupTarget | None:
         """The target of a group; `None` if it is not changed."""
         limits = self.limits_enforced(group) and "cpu" in tree.controllers
-        texts, cpus = self._texts(tree, group, view), self._cpus(tree, group)
+        texts, cpus = group_texts(self.policy, tree, group, view), self._cpus(tree, group)
         if not limits and not texts and cpus is None and group.path not in tree.writer.changed_groups:
             return None
         milli = self.limits.groups.get(group.path) if self.limits is not None and limits else None
@@ -204,49 +204,9 @@ class BatchLimiter:
             return None
         return self.cpu_sets.chosen.get(group.path)
 
-    def _texts(self, tree: Tree, group: BatchGroup, view: NodeView) -> dict[ControlFile, str]:
-        reconcile = self.policy.cgroup_reconcile
-        texts: dict[ControlFile, str] = {}
-        if "cpu" in tree.controllers:
-            identity = self._identity(tree, group)
-            texts |= identity
-            if self._reconciles() and ControlFile.IDLE not in identity:
-                texts[ControlFile.WEIGHT] = cpu.LEAST_WEIGHT[tree.hierarchy.version]
-        if "memory" in tree.controllers and self._reconciles() and reconcile.memory_limit_percent is not None:
-            most = _most_memory(view, group) * reconcile.memory_limit_percent // 100
-            texts[ControlFile.MEMORY] = memory.limit_text(most)
-        return texts
-
-    def _identity(self, tree: Tree, group: BatchGroup) -> dict[ControlFile, str]:
-        enforced = self.policy.identity.mode is StrategyMode.ENFORCE
-        if not enforced or (group.home is not None and not self._reconciles()):
-            return {}
-        file = cpu.identity_file(tree.hierarchy, group.path)
-        return {} if file is None else {file: cpu.BATCH_IDENTITY[file]}
-
-    def _of_task(self, tree: Tree, task: ObservedTask) -> dict[ControlFile, str]:
-        """The texts for a task's group inside a group that Fallow created."""
-        texts: dict[ControlFile, str] = {}
-        if "cpu" in tree.controllers:
-            texts[ControlFile.WEIGHT] = cpu.weight_text(tree.hierarchy.version, task.requested.cpu_milli)
-        if "memory" in tree.controllers:
-            percent = self.policy.cgroup_reconcile.memory_limit_percent
-            texts[ControlFile.MEMORY] = (
-                memory.NO_LIMIT[tree.hierarchy.version]
-                if percent is None
-                else memory.limit_text(task.requested.memory_bytes * percent // 100)
-            )
-        return texts
-
 
 def _use(view: NodeView, group: BatchGroup) -> GroupUse:
     return GroupUse(
         used=sum(view.use(task, "cpu") or 0 for task in group.tasks),
         requested=sum(task.requested.cpu_milli for task in group.tasks),
     )
-
-
-def _most_memory(view: NodeView, group: BatchGroup) -> int:
-    """The most bytes that tasks in a group may have been promised, including tasks that are not listed yet."""
-    requested = sum(task.requested.memory_bytes for task in group.tasks)
-    return max(requested, sum(row.belief for row in view.ledger.memory.rows if row.key.cluster in group.clusters))

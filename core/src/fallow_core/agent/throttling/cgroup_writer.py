@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from fallow_core.agent.throttling.cgroup_plan import CgroupPlan, Change, GroupTarget, in_safe_order
+from fallow_core.agent.throttling.changed_groups import ChangedGroups
 from fallow_core.errors import CgroupError, FallowError
 from fallow_core.log import event
 from fallow_core.model.control_file import ControlFile, controller_of, file_name
@@ -21,13 +22,10 @@ from fallow_core.state.original_values import ChangedGroup, OriginalValuesFile
 
 log = logging.getLogger("fallow.agent")
 
-EMPTYING_ROUNDS = 10
-
 
 class CgroupWriter:
     """Changes the groups of one hierarchy. `problems`: by group, why the last change of it failed.
 
-    `changed_groups`: the groups that Fallow changed, with their original values; `lost`: why these could not be loaded.
     `writes` and `resets` count values that were written, and values that others changed afterwards.
     """
 
@@ -36,12 +34,21 @@ class CgroupWriter:
         self.resets = 0
         self.writes = 0
         self._hierarchy = hierarchy
-        self._plan = CgroupPlan(hierarchy, self._originals, self._notice)
+        self._changed = ChangedGroups(hierarchy, file)
+        self._plan = CgroupPlan(hierarchy, self._changed.originals, self._notice)
         self._controllers = (hierarchy.controller, *hierarchy.also)
         self._needed = next(self._name(file) for file in ControlFile if controller_of(file) == hierarchy.controller)
-        self._file = file
         self._written: dict[tuple[str, ControlFile], str] = {}
-        self.changed_groups, self.lost = file.load()
+
+    @property
+    def changed_groups(self) -> Mapping[str, ChangedGroup]:
+        """The groups that Fallow changed, with their original values."""
+        return self._changed.groups
+
+    @property
+    def lost(self) -> str:
+        """Why the original values of an earlier process could not be loaded."""
+        return self._changed.lost
 
     @property
     def lacking(self) -> Mapping[str, ControlFile]:
@@ -57,20 +64,19 @@ class CgroupWriter:
 
         def make() -> None:
             self._forget_if_replaced(group)
-            if group not in self.changed_groups:
+            created = self.changed_groups.get(group)
+            if created is None:
                 created = ChangedGroup(identity=None, clusters=clusters, home=home)
-                self._save({**self.changed_groups, group: created})
+                self._changed.save(group, created)
             try:
                 self._hierarchy.make(group, self._needed)
             except CgroupError:
-                self._forget_if_replaced(group)
-                self._save(self.changed_groups)
+                if not self._changed.is_there(group):
+                    self._changed.remove((group,))
                 raise
             self._hierarchy.pass_on(group)
-            created = self.changed_groups[group]
             if created.identity is None:
-                created = replace(created, identity=self._hierarchy.identity(group))
-                self._save({**self.changed_groups, group: created})
+                self._changed.save(group, replace(created, identity=self._hierarchy.identity(group)))
 
         self._try(group, make)
 
@@ -81,7 +87,7 @@ class CgroupWriter:
         def move() -> None:
             self._hierarchy.make(child, self._needed)
             self._write_child(child, texts)
-            self._move(pids, child)
+            self._hierarchy.move_all(pids, child)
 
         self._try(child, move)
 
@@ -102,10 +108,12 @@ class CgroupWriter:
         def save() -> None:
             self._forget_if_replaced(group)
             before = self._hierarchy.read(group, self._name(file))
-            self._save_originals([Change(group=group, file=file, before=before, text="", grows=False)], clusters)
+            self._changed.save_originals(
+                [Change(group=group, file=file, before=before, text="", grows=False)], clusters
+            )
 
         self._try(group, save)
-        return file in self._originals(group)
+        return file in self._changed.originals(group)
 
     def remove_children(self, group: str, keep: Collection[str]) -> None:
         """Remove the empty children of a group that Fallow created, except those to `keep`."""
@@ -127,9 +135,9 @@ class CgroupWriter:
     def _name(self, file: ControlFile) -> str:
         return file_name(file, self._hierarchy.version)
 
-    def _originals(self, group: str) -> Mapping[ControlFile, str]:
-        changed = self.changed_groups.get(group)
-        return {} if changed is None else changed.originals
+    def _forget_if_replaced(self, group: str) -> None:
+        if self._changed.forget_if_replaced(group):
+            self._written = {key: text for key, text in self._written.items() if key[0] != group}
 
     def _group_of(self, path: str) -> str:
         return path.removeprefix(self._hierarchy.path("")).rpartition("/")[0].strip("/")
@@ -169,7 +177,7 @@ class CgroupWriter:
         text = self._plan.limit_text(group, target.limit)
         changes.append(self._plan.change(group, ControlFile.LIMIT, text))
         below = (one for one in self.changed_groups if one.startswith(f"{group}/"))
-        if any(ControlFile.LIMIT in self._originals(one) for one in below):
+        if any(ControlFile.LIMIT in self._changed.originals(one) for one in below):
             changes += self._plan.limits_below(group, text)
         try:
             self._carry_out(group, changes, target.clusters)
@@ -184,7 +192,7 @@ class CgroupWriter:
         """A failure does not prevent the other changes."""
         try:
             changes = self._plan.cpu_changes(group, target.cpus)
-            self._save_originals(changes, target.clusters)
+            self._changed.save_originals(changes, target.clusters)
             for change in changes:
                 self._write(change)
         except OSError as error:
@@ -194,7 +202,7 @@ class CgroupWriter:
 
     def _carry_out(self, group: str, changes: Iterable[Change | None], clusters: frozenset[str]) -> None:
         due = [change for change in changes if change is not None]
-        self._save_originals([change for change in due if change.group == group or not change.grows], clusters)
+        self._changed.save_originals([change for change in due if change.group == group or not change.grows], clusters)
         failed = ""
         for change in in_safe_order(due):
             try:
@@ -212,15 +220,16 @@ class CgroupWriter:
         if group not in self.changed_groups:
             return
         inside = [one for one in self.changed_groups if one == group or one.startswith(f"{group}/")]
-        there = [one for one in inside if self._is_there(one, self.changed_groups[one])]
+        there = [one for one in inside if self._changed.is_there(one)]
         self._restore_files(there)
         for one in sorted(there, key=lambda one: one.count("/"), reverse=True):
             home = self.changed_groups[one].home
             if home is not None:
                 for child in (*reversed(list(self._hierarchy.below(one))), one):
-                    self._empty(child, home)
+                    self._hierarchy.empty(child, home)
                     self._hierarchy.remove(child)
-        self._save({name: changed for name, changed in self.changed_groups.items() if name not in inside})
+        self._changed.remove(inside)
+        self._written = {key: text for key, text in self._written.items() if key[0] not in inside}
 
     def _restore_files(self, groups: Collection[str]) -> None:
         created = tuple(f"{one}/" for one in groups if self.changed_groups[one].home is not None)
@@ -231,31 +240,10 @@ class CgroupWriter:
             self._plan.change(one, file, None)
             for one in groups
             for file in ControlFile
-            if file in self._originals(one) and file is not ControlFile.CPUS
+            if file in self._changed.originals(one) and file is not ControlFile.CPUS
         ]
         for change in in_safe_order(change for change in changes if change is not None):
             self._write(change)
-
-    def _empty(self, group: str, home: str) -> None:
-        """Move the processes of a group back to where they came from, with all that they started here."""
-        for _ in range(EMPTYING_ROUNDS):
-            pids = self._hierarchy.processes(group)
-            if not pids:
-                return
-            self._move(pids, home)
-
-    def _move(self, pids: Iterable[int], group: str) -> None:
-        """Move all processes, also after one of them was refused."""
-        refused = ""
-        for pid in pids:
-            try:
-                self._hierarchy.move(pid, group)
-            except ProcessLookupError:
-                pass  # it has ended
-            except OSError as error:
-                refused = f"process {pid} cannot be moved to /{group}: {error.strerror}"
-        if refused:
-            raise CgroupError(refused)
 
     def _notice(self, group: str, file: ControlFile, found: str) -> None:
         """Count and log a value that is not the one that was written."""
@@ -294,39 +282,3 @@ class CgroupWriter:
                 if before != text and not (file is ControlFile.MEMORY and self._plan.uses_more(change)):
                     self._hierarchy.write(child, name, text)
                     self.writes += 1
-
-    def _save_originals(self, changes: Iterable[Change], clusters: frozenset[str]) -> None:
-        """Save the original value of each file that is changed for the first time; the disk has it afterwards."""
-        groups = dict(self.changed_groups)
-        for change in changes:
-            group = groups.get(change.group)
-            if group is None:
-                group = ChangedGroup(identity=self._hierarchy.identity(change.group), clusters=clusters)
-            originals = {change.file: change.before, **group.originals}
-            if change.file is ControlFile.IDLE and ControlFile.WEIGHT not in originals:  # the kernel changes it too
-                weight = self._hierarchy.read(change.group, self._name(ControlFile.WEIGHT))
-                originals[ControlFile.WEIGHT] = weight
-            groups[change.group] = replace(group, originals=originals, clusters=group.clusters | clusters)
-        if groups != self.changed_groups:
-            self._save({name: group for name, group in groups.items() if self._is_there(name, group)})
-
-    def _forget_if_replaced(self, group: str) -> None:
-        """A group that was removed, or removed and created again by others, has no original values.
-
-        The file keeps it until the next save: its identity says that it is not this group.
-        """
-        changed = self.changed_groups.get(group)
-        if changed is not None and not self._is_there(group, changed):
-            self._set({name: other for name, other in self.changed_groups.items() if name != group})
-
-    def _is_there(self, group: str, changed: ChangedGroup) -> bool:
-        identity = self._hierarchy.identity(group)
-        return identity is not None and changed.identity in (None, identity)
-
-    def _save(self, groups: Mapping[str, ChangedGroup]) -> None:
-        self._file.save(groups)
-        self._set(groups)
-
-    def _set(self, groups: Mapping[str, ChangedGroup]) -> None:
-        self.changed_groups = dict(groups)
-        self._written = {key: text for key, text in self._written.items() if key[0] in groups}

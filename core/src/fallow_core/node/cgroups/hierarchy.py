@@ -1,6 +1,6 @@
 """Reads and changes the groups of one hierarchy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -8,6 +8,7 @@ from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.files import Files
 
 GONE = " (deleted)"
+EMPTYING_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +83,30 @@ class Hierarchy:
     def move(self, pid: int, group: str) -> None:
         """Move a process with all its threads into a group."""
         self.write(group, "cgroup.procs", str(pid))
+
+    def move_all(self, pids: Iterable[int], group: str) -> None:
+        """Move processes into a group, also after one of them was refused. Ended processes are skipped.
+
+        :raises CgroupError: the kernel refused one of them.
+        """
+        refused = ""
+        for pid in pids:
+            try:
+                self.move(pid, group)
+            except ProcessLookupError:
+                pass  # it has ended
+            except OSError as error:
+                refused = f"process {pid} cannot be moved to /{group}: {error.strerror}"
+        if refused:
+            raise CgroupError(refused)
+
+    def empty(self, group: str, target: str) -> None:
+        """Move all processes of a group into another one, including those that start meanwhile."""
+        for _ in range(EMPTYING_ROUNDS):
+            pids = self.processes(group)
+            if not pids:
+                return
+            self.move_all(pids, target)
 
     def group_of(self, pid: int) -> str:
         """The group of a process.
