@@ -8,7 +8,7 @@ from fallow_core.model.qos_policy import CpuEvictPolicy, TerminationPolicy
 from fallow_core.qos.cpu_evict import CpuEvictState, decide
 from fallow_core.qos.duration import ConditionDuration
 from fallow_core.qos.need import Need, NodeView
-from fallow_core.qos.victims import Past, choose
+from fallow_core.qos.victims import History, choose
 from fallow_hookspecs import Resources
 
 POLICY = CpuEvictPolicy(
@@ -151,7 +151,7 @@ def test_a_busy_task_ends_and_an_idle_one_that_asked_for_much_does_not() -> None
     views = [node_view(idle, busy, now=NOW + n, cpu_allowed=2000, cpu_batch_used=2000) for n in range(6)]
     need = asked(views)[-1]
     assert need is not None
-    choice = choose(need, views[-1], TerminationPolicy(), Past())
+    choice = choose(need, views[-1], TerminationPolicy(), History())
     assert [victim.task.task.id for victim in choice.victims] == ["busy"]
 
 

@@ -164,26 +164,26 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
 
 
 def test_a_running_fallow_puts_groups_back_and_leaves_them_alone(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = started(settings, fake)
     with serving(fallow):
         answer = restore.restore(settings, "somebody")
         assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
         assert "control group /nm/fallow.n1: put back as it was found" in render.restored(answer)
-        assert fake.knobs() == before
+        assert fake.values() == before
     for _ in range(5):
         fallow.step()
-    assert fake.knobs() == before
+    assert fake.values() == before
     fallow.close()
 
 
 def test_after_kill_9_this_process_puts_groups_back(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     started(settings, fake).close()
-    assert fake.knobs() != before
+    assert fake.values() != before
     answer = restore.restore(settings, "ada")
     assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
-    assert fake.knobs() == before
+    assert fake.values() == before
 
 
 def test_what_cannot_be_put_back_is_said(settings: Config, fake: FakeCgroups, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,12 +222,12 @@ def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(
 def test_an_orderly_stop_lifts_limits_or_leaves_them_as_configured(
     settings: Config, fake: FakeCgroups, release: bool
 ) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = started(settings, fake)
-    held = fake.knobs()
+    held = fake.values()
     fallow.config = replace(settings, qos=replace(ENFORCE, release_on_exit=release))
     fallow.throttling.leave(fallow.config.qos)
-    assert fake.knobs() == (before if release else held)
+    assert fake.values() == (before if release else held)
     fallow.close()
 
 
@@ -250,14 +250,14 @@ def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: 
 
 
 def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = standalone(replace(settings, qos=QosPolicy()), Host())
     until(fallow, lambda: fallow.throttling.limiter and fallow.throttling.limiter.groups)
     until(fallow, lambda: throttling_view.shown(fallow.throttling, fallow.clock())["groups"][0]["limit_milli"])
     text = "\n".join(render.explanation(json.loads(json.dumps(requests._explain(fallow, {})))))
     assert "would be limited to" in text
     assert "in force none, 1 processes not in it yet" in text
-    assert fake.knobs() == before
+    assert fake.values() == before
     fallow.close()
     with pytest.raises(ControlError):
         ask(settings.control_socket, {"request": "status"})

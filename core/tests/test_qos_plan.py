@@ -20,11 +20,11 @@ from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.plan import NodeRelief, PlanState, Relief, defer_eviction, plan
 from fallow_core.qos.termination import Terminations
-from fallow_core.qos.terminations import begun, being_freed, observed, past
-from fallow_core.qos.victims import Choice, Past
+from fallow_core.qos.terminations import begun, being_freed, history, observed
+from fallow_core.qos.victims import Choice, History
 from fallow_hookspecs import Resources
 
-NOTHING = Past()
+NOTHING = History()
 TASKS = tuple(seen(f"t{n}", cpu=1000, memory=10 * GIB, use=Resources(390, 2 * GIB), age=float(n)) for n in range(10))
 
 
@@ -129,7 +129,7 @@ def test_observe_goes_on_as_enforce_would() -> None:
                 terminations, view.tasks, frozenset({ETL}), frozenset(), policy().termination, now
             ).terminations
             view = replace(view, terminating=being_freed(terminations))
-            state, choices = plan(view, policy(each), state, past(terminations, policy().termination, now))
+            state, choices = plan(view, policy(each), state, history(terminations, policy().termination, now))
             for choice in choices:
                 terminations = begun(terminations, choice, policy().termination, view.ledger, now)
             mode[each].append([victims for _, _, victims in told(choices)])
@@ -165,7 +165,7 @@ def test_what_one_strategy_took_from_an_application_counts_in_the_budget_of_the_
         memory_evict=replace(both.memory_evict, threshold_percent=91, lower_percent=91),
         termination=TerminationPolicy(budget=2),
     )
-    lately = Past(terminations_lately={ApplicationKey(ETL, "other"): 1})
+    lately = History(recent_terminations={ApplicationKey(ETL, "other"): 1})
     _, (memory, cpu) = plan(node(*two), both, PlanState(), lately)
     assert told((memory,))[0][2] == {"t0"}
     assert {each.task.task.application_id: each.budget for each in (*cpu.victims, *cpu.runners_up)} == {
@@ -184,7 +184,7 @@ def test_a_need_that_nobody_can_serve_is_told_and_not_repeated_at_once() -> None
 
 def test_an_termination_that_failed_makes_way_for_the_next_candidate() -> None:
     state, (choice,) = plan(node(*TASKS), policy(ENFORCE), PlanState(), NOTHING)
-    failed = Past(failed=frozenset(victim.task.key for victim in choice.victims))
+    failed = History(failed=frozenset(victim.task.key for victim in choice.victims))
     _, (again,) = plan(node(*TASKS, now=NOW + 4), policy(ENFORCE), state, failed)
     assert told((again,)) == [("memory_evict", True, {"t4", "t5", "t6", "t7"})]
 

@@ -6,8 +6,8 @@ from core.tests.qos_values import ETL, GIB, NOW, key, node_view, pressure, seen
 from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos.termination import Order, Phase, Route, Termination, Terminations
-from fallow_core.qos.terminations import Observed, answered, begun, being_freed, due, observed, past
-from fallow_core.qos.victims import Choice, Past, choose
+from fallow_core.qos.terminations import Observed, answered, begun, being_freed, due, history, observed
+from fallow_core.qos.victims import Choice, History, choose
 from fallow_core.state.terminations_file import from_json, to_json
 from fallow_hookspecs import KillAnswer, KillOutcome, KillResult, Resources
 
@@ -25,7 +25,7 @@ def task(name: str, **more: object) -> ObservedTask:
 
 
 def choice_of(*tasks: ObservedTask, enforce: bool = True) -> Choice:
-    return choose(pressure(len(tasks) * GIB, enforce=enforce), node_view(*tasks), POLICY, Past())
+    return choose(pressure(len(tasks) * GIB, enforce=enforce), node_view(*tasks), POLICY, History())
 
 
 def ordered(*tasks: ObservedTask, now: float = NOW) -> Terminations:
@@ -160,8 +160,8 @@ def test_a_spared_task_is_not_being_freed_and_not_chosen_until_it_was_left_alone
     terminations = with_answers(ordered(task("a")), NOW, a=KillResult.SPARED)
     assert (being_freed(terminations), only(terminations).note) == (NONE, "spared: so")
     assert orders(terminations, NOW + 100)[1] == []
-    assert past(terminations, POLICY, NOW + 59).failed == {key("a")}
-    assert past(terminations, POLICY, NOW + 60).failed == NONE
+    assert history(terminations, POLICY, NOW + 59).failed == {key("a")}
+    assert history(terminations, POLICY, NOW + 60).failed == NONE
 
 
 def test_a_failed_order_is_given_again_and_then_with_force() -> None:
@@ -193,7 +193,7 @@ def test_gone_is_what_a_complete_list_no_longer_has_and_what_has_no_process() ->
 def test_a_task_that_ended_by_itself_is_gone_as_well() -> None:
     after = look(ordered(task("a")), NOW + 1)
     assert [termination.key for termination in after.gone] == [key("a")]
-    assert past(after.terminations, POLICY, NOW + 1).terminations_lately == {}
+    assert history(after.terminations, POLICY, NOW + 1).recent_terminations == {}
 
 
 def test_still_there_after_grace_and_margin_is_a_failure_that_is_said_once() -> None:
@@ -203,7 +203,7 @@ def test_still_there_after_grace_and_margin_is_a_failure_that_is_said_once() -> 
     after = look(terminations, NOW + 40, task("a"))
     assert [(termination.key, termination.note) for termination in after.failed] == [(key("a"), "it is still there")]
     assert being_freed(after.terminations) == NONE
-    assert past(after.terminations, POLICY, NOW + 40).failed == {key("a")}
+    assert history(after.terminations, POLICY, NOW + 40).failed == {key("a")}
     assert orders(after.terminations, NOW + 50)[1] == []
     assert look(after.terminations, NOW + 41, task("a")).failed == ()
     assert look(after.terminations, NOW + 42).gone == after.failed
@@ -227,7 +227,9 @@ def test_each_further_attempt_is_left_alone_twice_as_long() -> None:
         terminations = with_answers(
             begun(terminations, choice_of(task("a")), POLICY, LEDGER, now), now, a=KillResult.SPARED
         )
-        waits = (seconds for seconds in range(10, 10_000, 10) if not past(terminations, POLICY, now + seconds).failed)
+        waits = (
+            seconds for seconds in range(10, 10_000, 10) if not history(terminations, POLICY, now + seconds).failed
+        )
         left_alone.append(next(waits))
         now += left_alone[-1]
     assert left_alone == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
@@ -246,7 +248,7 @@ def test_a_task_that_the_framework_ends_is_being_freed_until_it_hangs() -> None:
     assert (len(hung.failed), being_freed(hung.terminations)) == (1, NONE)
     assert look(terminations, NOW + 5).gone == ()
     assert look(terminations, NOW + 5).terminations.active == ()
-    assert past(terminations, POLICY, NOW).terminations_lately == {}
+    assert history(terminations, POLICY, NOW).recent_terminations == {}
 
 
 def test_its_time_counts_from_when_the_framework_says_that_it_began_to_end() -> None:
@@ -265,11 +267,11 @@ def test_our_own_victim_that_the_framework_lists_as_termination_stays_ours() -> 
 
 def test_terminations_count_in_the_budget_while_under_way_and_for_its_time_afterwards() -> None:
     terminations = with_answers(ordered(task("a"), task("b")), NOW, a=KillResult.TERMINATING, b=KillResult.SPARED)
-    assert past(terminations, POLICY, NOW).terminations_lately == {APP: 1}
+    assert history(terminations, POLICY, NOW).recent_terminations == {APP: 1}
     terminations = look(terminations, NOW + 10).terminations
     terminations = look(terminations, NOW + 3609).terminations
-    assert past(terminations, POLICY, NOW + 3609).terminations_lately == {APP: 1}
-    assert past(terminations, POLICY, NOW + 3610).terminations_lately == {}
+    assert history(terminations, POLICY, NOW + 3609).recent_terminations == {APP: 1}
+    assert history(terminations, POLICY, NOW + 3610).recent_terminations == {}
     assert look(terminations, NOW + 3610).terminations == Terminations()
 
 

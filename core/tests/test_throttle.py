@@ -166,15 +166,15 @@ def made(batch: Batch, *names: str) -> None:
 
 def test_the_groups_that_a_framework_makes_are_limited_together_by_the_one_above_them(batch: Batch) -> None:
     made(batch, "c1", "c2")
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
-    assert batch.fake.knobs() == before | {"hadoop-yarn": (600_000, 100_000, least(batch), ())}
+    assert batch.fake.values() == before | {"hadoop-yarn": (600_000, 100_000, least(batch), ())}
     batch.online = 5000
     batch.tick()
-    assert batch.fake.knobs() == before | {"hadoop-yarn": (300_000, 100_000, least(batch), ())}
+    assert batch.fake.values() == before | {"hadoop-yarn": (300_000, 100_000, least(batch), ())}
     batch.clusters = set()
     batch.tick()
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
     assert batch.limiter.cpu.writer.changed_groups == {}
 
 
@@ -182,7 +182,7 @@ def test_tasks_without_groups_get_some_below_the_group_where_they_are(batch: Bat
     batch.add("c1", batch.home, processes=2)
     batch.add("c2", batch.home)
     batch.fake.add(batch.home, 77)  # the NodeManager
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
     own = batch.fake.groups[batch.own]
     assert (own.pids, own.quota, own.weight) == ([], 600_000, least(batch))
@@ -199,7 +199,7 @@ def test_tasks_without_groups_get_some_below_the_group_where_they_are(batch: Bat
     batch.modes(ENFORCE, OBSERVE)
     batch.tick()
     batch.end("c3")
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
 
 
 def test_a_task_that_ended_leaves_no_group(batch: Batch) -> None:
@@ -255,10 +255,10 @@ def test_a_group_of_fallows_own_goes_with_its_last_process(batch: Batch) -> None
 def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", batch.home, processes=3)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.modes(OBSERVE, OBSERVE)
     batch.run(3)
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
     assert batch.limiter.limits is not None
     would = dict(batch.limiter.limits.groups)
     assert batch.limiter.limits.terms["outside"] == 0
@@ -272,7 +272,7 @@ def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -
 
 def test_switched_off_it_asks_nobody_and_puts_everything_back(batch: Batch) -> None:
     made(batch, "c1")
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
     batch.modes(OFF, OFF)
     asked = list(batch.framework.asked)
@@ -280,16 +280,16 @@ def test_switched_off_it_asks_nobody_and_puts_everything_back(batch: Batch) -> N
     batch.run(2)
     assert batch.framework.asked == asked
     batch.end("c2")
-    assert {path: found for path, found in batch.fake.knobs().items() if path in before} == before
+    assert {path: found for path, found in batch.fake.values().items() if path in before} == before
 
 
 def test_limits_alone_leave_tasks_where_they_are(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", batch.home)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.modes(ENFORCE, OFF)
     batch.run(2)
-    after = batch.fake.knobs()
+    after = batch.fake.values()
     assert after.keys() == before.keys()
     quota, _, weight, _ = after["hadoop-yarn"]
     assert quota is not None
@@ -300,9 +300,9 @@ def test_a_group_with_something_else_in_it_is_left_alone(batch: Batch) -> None:
     made(batch, "c1")
     batch.fake.add("hadoop-yarn/other", 77)
     batch.stats[77] = ProcessStat(77, 1, 5, 0, 0)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(3)
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
     assert "process 77 is in it too" in batch.limiter.cpu.finder.ungrouped[key("c1")]
     batch.fake.vanish("hadoop-yarn/other")
     batch.run(12)
@@ -310,7 +310,7 @@ def test_a_group_with_something_else_in_it_is_left_alone(batch: Batch) -> None:
     batch.fake.add("hadoop-yarn/other", 77)
     batch.run(12)
     batch.fake.vanish("hadoop-yarn/other")
-    assert batch.fake.knobs() == {path: found for path, found in before.items() if path != "hadoop-yarn/other"}
+    assert batch.fake.values() == {path: found for path, found in before.items() if path != "hadoop-yarn/other"}
 
 
 def test_who_may_not_be_moved_is_said_with_the_setting_that_would_change_it(batch: Batch) -> None:
@@ -345,16 +345,16 @@ def test_a_plugin_is_asked_when_tasks_change_and_not_all_the_time(batch: Batch) 
 def test_after_kill_9_the_next_process_goes_on_and_can_put_everything_back(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", batch.home)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
-    held = batch.fake.knobs()
+    held = batch.fake.values()
     batch.start()
     batch.known = False  # nothing is listed yet
     batch.tick()
-    assert batch.fake.knobs() == held
+    assert batch.fake.values() == held
     batch.clusters = set()
     batch.tick()
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
 
 
 def test_processes_that_are_somewhere_else_stay_there(batch: Batch) -> None:

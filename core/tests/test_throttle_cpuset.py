@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
-from core.tests.test_cgroup_writer import ETL, knobs
+from core.tests.test_cgroup_writer import ETL, writer
 from core.tests.test_throttle import ENFORCE, OBSERVE, OFF, Batch, made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -162,12 +162,12 @@ def test_v1_refuses_no_step_whatever_is_found_below_and_all_goes_back(
         fake.add(path, pid, cpus=(own & fake.groups[above].cpus) or fake.groups[above].cpus)
     before = {name: group.cpus for name, group in fake.groups.items()}
     for target in wanted:
-        acting = knobs(fake, folder)  # a new process each time, as after a kill
+        acting = writer(fake, folder)  # a new process each time, as after a kill
         acting.apply("b", GroupTarget(clusters=ETL, keep_limit=True, cpus=target))
         assert acting.problems == {}
         assert fake.groups["b"].cpus == target
         assert all(fake.groups[path].cpus for path in PATHS)
-    acting = knobs(fake, folder)
+    acting = writer(fake, folder)
     acting.release("b")
     assert (acting.changed_groups, acting.problems) == ({}, {})
     assert {name: group.cpus for name, group in fake.groups.items()} == before

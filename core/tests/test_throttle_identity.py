@@ -25,7 +25,7 @@ def test_batch_idles_where_the_kernel_can_and_weights_come_back_with_its_end(
 ) -> None:
     batch = batch_of(version, tmp_path, monkeypatch, "cpu.idle")
     batch.fake.add("hadoop-yarn", weight=700)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     modes(batch, ENFORCE)
     batch.run(4)
     group = batch.fake.groups["hadoop-yarn"]
@@ -38,7 +38,7 @@ def test_batch_idles_where_the_kernel_can_and_weights_come_back_with_its_end(
     batch.run(2)
     batch.start(OFF, OFF)  # after a kill, with everything off
     batch.tick()
-    assert (group.idle, batch.fake.knobs(), batch.limiter.cpu.writer.problems) == (0, before, {})
+    assert (group.idle, batch.fake.values(), batch.limiter.cpu.writer.problems) == (0, before, {})
 
 
 def test_a_group_that_somebody_let_idle_gets_no_weight_and_goes_on_idling(

@@ -73,14 +73,25 @@ def test_cold_memory_of_batch_goes_step_by_step_and_no_limit_stays(batch: Batch)
 def test_observing_pushes_nothing_out_and_says_it_once(batch: Batch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "fallow.agent")
     modes(batch, OBSERVE)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.memory_percent = 90
     batch.run(5)
-    assert (used(batch), batch.fake.knobs(), batch.fake.writes) == (9 * GIB, before, [])
+    assert (used(batch), batch.fake.values(), batch.fake.writes) == (9 * GIB, before, [])
     assert len(messages(caplog.records, "memory_would_reclaim")) == 1
     assert batch.limiter.reclaimer is not None
     assert [dict(step.reclaim.groups) for step in batch.limiter.reclaimer.steps] == [{"hadoop-yarn": GIB}] * 5
     assert batch.limiter.relief().memory == Relief()
+
+
+def test_a_cpu_limit_does_not_wait_for_a_step_of_reclaim(batch: Batch) -> None:
+    batch.modes(ENFORCE, ENFORCE, memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE))
+    batch.memory_percent = 90
+    limits: list[int | None] = []
+    assert batch.limiter.reclaimer is not None
+    batch.limiter.reclaimer._start = lambda _: limits.append(batch.quota("hadoop-yarn"))
+    batch.run(3)
+    assert None not in limits
+    assert len(limits) == 1  # it never ends
 
 
 def test_only_what_there_is_swap_for_can_spare_a_task_its_end(batch: Batch) -> None:

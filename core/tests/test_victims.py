@@ -8,11 +8,11 @@ from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, ObservedTask
 from fallow_core.qos.harm import harms
 from fallow_core.qos.need import Need
-from fallow_core.qos.victims import Choice, Past, choose
+from fallow_core.qos.victims import Choice, History, choose
 from fallow_hookspecs import Application, Gang, Resources, TaskState
 
 POLICY = TerminationPolicy(charge_core_seconds=60, budget=2)
-NOBODY = Past()
+NOBODY = History()
 ADHOC = "yarn/adhoc"
 
 
@@ -24,8 +24,8 @@ def ids(choice: Choice) -> set[str]:
     return {victim.task.task.id for victim in choice.victims}
 
 
-def chosen(need: Need, *tasks: ObservedTask, policy: TerminationPolicy = POLICY, past: Past = NOBODY) -> set[str]:
-    return ids(choose(need, node_view(*tasks), policy, past))
+def chosen(need: Need, *tasks: ObservedTask, policy: TerminationPolicy = POLICY, history: History = NOBODY) -> set[str]:
+    return ids(choose(need, node_view(*tasks), policy, history))
 
 
 def application(priority: int = 0, progress: float | None = None, masters: tuple[str, ...] = ()) -> Application:
@@ -98,7 +98,7 @@ def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
         seen("ok", use=gib(1), age=99999),
     )
     view = node_view(*tasks, terminating=frozenset({key("ordered")}))
-    choice = choose(pressure(4 * GIB), view, POLICY, Past(failed=frozenset({key("failed")})))
+    choice = choose(pressure(4 * GIB), view, POLICY, History(failed=frozenset({key("failed")})))
     assert (ids(choice), choice.shortfall) == ({"ok"}, 3 * GIB)
     assert choice.ineligible == {
         key("held"): "its framework says that it may not be terminated",
@@ -130,8 +130,8 @@ def test_masters_end_only_when_nothing_else_suffices() -> None:
         seen("am2", use=gib(4), age=0, application=application(masters=("am2",))),
     )
     workers = [seen(f"w{n}", use=gib(1), age=99999) for n in range(3)]
-    past = Past(terminations_lately={workers[0].application_key: 99})
-    assert chosen(pressure(3 * GIB), master, named, *workers, past=past) == {"w0", "w1", "w2"}
+    history = History(recent_terminations={workers[0].application_key: 99})
+    assert chosen(pressure(3 * GIB), master, named, *workers, history=history) == {"w0", "w1", "w2"}
     more = chosen(pressure(4 * GIB), master, named, *workers)
     assert len(more & {"am", "am2"}) == 1
 
@@ -260,9 +260,9 @@ def test_a_choice_explains_itself() -> None:
 
 def test_an_application_that_used_up_its_budget_is_spared_as_long_as_others_suffice() -> None:
     hit, other = seen("hit", app="a", use=gib(1), age=0), seen("other", app="b", use=gib(1), age=99999)
-    past = Past(terminations_lately={ApplicationKey(ETL, "a"): 2})
-    assert chosen(pressure(GIB), hit, other, past=past) == {"other"}
-    assert chosen(pressure(2 * GIB), hit, other, past=past) == {"hit", "other"}
+    history = History(recent_terminations={ApplicationKey(ETL, "a"): 2})
+    assert chosen(pressure(GIB), hit, other, history=history) == {"other"}
+    assert chosen(pressure(2 * GIB), hit, other, history=history) == {"hit", "other"}
 
 
 def test_the_victims_of_one_choice_count_in_the_budget() -> None:
@@ -275,4 +275,4 @@ def test_the_victims_of_one_choice_count_in_the_budget() -> None:
 def test_each_termination_makes_the_next_one_of_the_application_dearer() -> None:
     tasks = seen("a", app="a", use=gib(1), age=100), seen("b", app="b", use=gib(1), age=110)
     assert chosen(pressure(GIB), *tasks) == {"a"}
-    assert chosen(pressure(GIB), *tasks, past=Past(terminations_lately={ApplicationKey(ETL, "a"): 1})) == {"b"}
+    assert chosen(pressure(GIB), *tasks, history=History(recent_terminations={ApplicationKey(ETL, "a"): 1})) == {"b"}

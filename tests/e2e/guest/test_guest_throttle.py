@@ -11,7 +11,7 @@ import pytest
 from core.tests.fake_framework import cluster_config, plugin_of
 from core.tests.qos_values import NODE, node_view, seen
 from tests.e2e.guest.conftest import Start, until
-from tests.e2e.told import knobs
+from tests.e2e.told import control_files
 
 from fallow_core.agent.throttling.batch_limiter import BatchLimiter
 from fallow_core.agent.throttling.tree import Tree
@@ -116,13 +116,13 @@ def test_tasks_are_throttled_where_they_are_or_in_a_group_made_for_them_and_all_
         batch.add(name, start(f"{yarn}/{name}", *SPINS), f"{yarn}/{name}")
     free = start("", *SPINS)
     batch.add("c3", free)
-    before = knobs(hierarchy, "", NAMES)
+    before = control_files(hierarchy, "", NAMES)
     suppress, reconcile = CpuSuppressPolicy(mode=ENFORCE, cpuset=Placing.PACKED), CgroupReconcilePolicy(mode=ENFORCE)
     policy = QosPolicy(cpu_suppress=suppress, cgroup_reconcile=reconcile, identity=IdentityPolicy(mode=ENFORCE))
 
     observing = batch.limiter(QosPolicy())
     until(lambda: batch.tick(observing), "the groups to be found")
-    assert knobs(hierarchy, "", NAMES) == before
+    assert control_files(hierarchy, "", NAMES) == before
 
     limiter = batch.limiter(policy)
     batch.cpu_allowed = 700
@@ -139,10 +139,10 @@ def test_tasks_are_throttled_where_they_are_or_in_a_group_made_for_them_and_all_
     assert os.sched_getaffinity(free) == {int(hierarchy.read(OWN, "cpuset.cpus"))}
     assert hierarchy.group_of(free) == f"{OWN}/c3"
     until(lambda: (cpu.throttled_seconds(hierarchy, yarn) or 0) > 0, "batch to be held back")
-    now = knobs(hierarchy, "", NAMES)
+    now = control_files(hierarchy, "", NAMES)
     changed = {name for name in before if now[name] != before[name] and name.startswith((f"{yarn}/c1/", f"{yarn}/c2/"))}
     assert changed == {f"{yarn}/{name}/cpuset.cpus.effective" for name in ("c1", "c2")}
 
     later = batch.limiter(policy)
     later.release_all()
-    assert knobs(hierarchy, "", NAMES) == before
+    assert control_files(hierarchy, "", NAMES) == before

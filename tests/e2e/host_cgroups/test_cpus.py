@@ -86,7 +86,7 @@ def allowed(pid: int) -> cpuset.Cpus:
     return cpuset.parse(line.partition(":")[2], "status")
 
 
-def knobs(hierarchy: Hierarchy) -> dict[str, str]:
+def control_files(hierarchy: Hierarchy) -> dict[str, str]:
     groups = [TOP, *sorted(hierarchy.below(TOP))]
     return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in SETS}
 
@@ -96,7 +96,7 @@ def test_a_group_and_all_below_it_shrink_and_grow_without_a_refusal_and_go_back(
 ) -> None:
     sets.move(process, f"{TOP}/c1/deep/deeper")
     sets.write(f"{TOP}/c2", "cpuset.cpus", str(FIRST))
-    before = knobs(sets)
+    before = control_files(sets)
     for target in ({LAST}, {FIRST, LAST}, {FIRST}, {LAST}):
         acting = CgroupWriter(
             sets, OriginalValuesFile(tmp_path, controller="cpuset")
@@ -107,7 +107,7 @@ def test_a_group_and_all_below_it_shrink_and_grow_without_a_refusal_and_go_back(
         assert cpuset.cpus_of(sets, f"{TOP}/c2") in ({FIRST}, target)
     acting = CgroupWriter(sets, OriginalValuesFile(tmp_path, controller="cpuset"))
     acting.release(TOP)
-    assert (acting.changed_groups, acting.problems, knobs(sets)) == ({}, {}, before)
+    assert (acting.changed_groups, acting.problems, control_files(sets)) == ({}, {}, before)
     assert allowed(process) == ONLINE
 
 
@@ -153,8 +153,8 @@ def test_the_fake_of_the_unit_tests_refuses_sets_as_this_kernel(
 
 
 def test_a_group_idles_and_gets_its_weight_back(classes: Hierarchy, tmp_path: Path) -> None:
-    knob = cpu.identity_file(classes, TOP)
-    if knob is not ControlFile.IDLE:
+    file = cpu.identity_file(classes, TOP)
+    if file is not ControlFile.IDLE:
         pytest.skip("this kernel has no cpu.idle on v1")
     classes.write(TOP, "cpu.shares", "700")
     acting = CgroupWriter(classes, OriginalValuesFile(tmp_path))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
-from tests.e2e.host_cgroups.stage import KNOBS, until
-from tests.e2e.told import differences, knobs, of_writes, told
+from tests.e2e.host_cgroups.stage import FILES, until
+from tests.e2e.told import control_files, differences, of_writes, told
 
 from fallow_core.agent.throttling.cgroup_plan import GroupTarget
 from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
@@ -83,8 +83,8 @@ def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy,
     fake = FakeCgroups(1)
     fake.add(top)
     fake.add("", process)
-    by_fake = told(fake.hierarchy, top, process, WRITES, KNOBS)
-    assert differences(by_fake, told(hierarchy, top, process, WRITES, KNOBS)) == {}
+    by_fake = told(fake.hierarchy, top, process, WRITES, FILES)
+    assert differences(by_fake, told(hierarchy, top, process, WRITES, FILES)) == {}
 
 
 def test_the_fake_of_the_unit_tests_limits_memory_as_this_kernel(hierarchy: Hierarchy) -> None:
@@ -111,7 +111,7 @@ def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_g
     for group, quota in (("c1", "200000"), ("c1/deep", "150000"), ("c2", "-1"), ("c2/deep", "120000")):
         hierarchy.make(f"{top}/{group}", "cpu.shares")
         hierarchy.write(f"{top}/{group}", "cpu.cfs_quota_us", quota)
-    before = knobs(hierarchy, top, KNOBS)
+    before = control_files(hierarchy, top, FILES)
     for milli in (1700, 300, 10, 1400, 700, 3000):
         acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))  # a new process each time, as after a kill
         acting.apply(top, GroupTarget(clusters=CLUSTERS, limit=Fraction(milli, 1000), texts={ControlFile.WEIGHT: "2"}))
@@ -120,7 +120,7 @@ def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_g
         assert hierarchy.read(f"{top}/c1/deep", "cpu.cfs_quota_us") == str(min(150_000, milli * 100))
     acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
     acting.release(top)
-    assert (acting.problems, acting.changed_groups, knobs(hierarchy, top, KNOBS)) == ({}, {}, before)
+    assert (acting.problems, acting.changed_groups, control_files(hierarchy, top, FILES)) == ({}, {}, before)
 
 
 def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(

@@ -62,7 +62,7 @@ class Harm:
 def harms(
     tasks: Sequence[ObservedTask],
     policy: TerminationPolicy,
-    terminations_lately: Mapping[ApplicationKey, int],
+    recent_terminations: Mapping[ApplicationKey, int],
     terminating: Iterable[ObservedTask] = (),
 ) -> Callable[[ObservedTask], Harm]:
     """A function for the harm of one of these tasks: all living tasks of the node. All members of a gang here are
@@ -84,7 +84,7 @@ def harms(
             priority_percent=100 * (1 + rank),
             near_end_percent=100_000 // max(_left_permille(task, age_ms), _LEAST_LEFT_PERMILLE),
             gang_percent=_gang_percent(None if (key := gang_key(task)) is None else of_gangs[key]),
-            charge=charge * (1 + terminations_lately.get(task.application_key, 0)),
+            charge=charge * (1 + recent_terminations.get(task.application_key, 0)),
         )
 
     return harm

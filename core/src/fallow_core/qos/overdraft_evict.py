@@ -57,14 +57,14 @@ def decide(
     due: list[Need] = []
     for account in ledger.accounts:
         is_stopped = account.cluster in view.stopped
-        kept = max(0 if is_stopped else account.target, account.floor, _masters(view, account.cluster))
-        is_over = account.allocated > kept and (is_stopped or ledger.to_take_back > 0)
+        entitled = max(0 if is_stopped else account.target, account.floor, _masters(view, account.cluster))
+        is_over = account.allocated > entitled and (is_stopped or ledger.to_take_back > 0)
         old = state.accounts.get(account.cluster, AccountState())
         over = old.over.after(usage.measured_at, is_over, view.stale_seconds, policy.after_seconds)
         accounts[account.cluster] = replace(old, over=over)
         lasted = is_over and over.seconds >= policy.after_seconds
         if lasted and view.cooled_down(old.asked_at, policy.cool_down_seconds):
-            due.append(_need(view, policy, account, kept, terminating, over.seconds))
+            due.append(_need(view, policy, account, entitled, terminating, over.seconds))
     need = max(due, key=lambda need: (need.amount, need.why), default=None)
     if need is None or need.amount <= 0:
         return OverdraftEvictState(accounts=accounts, terminating=terminating), None
@@ -95,7 +95,7 @@ def _need(
     view: NodeView,
     policy: OverdraftEvictPolicy,
     account: AccountEntry,
-    kept: int,
+    entitled: int,
     terminating: Mapping[TaskKey, TerminatingTask],
     seconds: float,
 ) -> Need:
@@ -103,7 +103,7 @@ def _need(
     own = sum(task.requested for key, task in terminating.items() if key.cluster == account.cluster)
     node_over = view.ledger.memory.to_take_back - sum(task.requested for task in terminating.values())
     is_stopped = account.cluster in view.stopped
-    over = account.allocated - kept - own
+    over = account.allocated - entitled - own
     budget = view.termination_budget_bytes.get(account.cluster, 0)
     return Need(
         strategy="overdraft_evict",
@@ -117,7 +117,7 @@ def _need(
         at_most=budget,
         terms={
             "allocated": account.allocated,
-            "kept": kept,
+            "entitled": entitled,
             "being_freed": own,
             "node_over": node_over,
             "termination_budget": budget,

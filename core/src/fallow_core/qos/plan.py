@@ -22,7 +22,7 @@ from fallow_core.qos.cpu_evict import CpuEvictState
 from fallow_core.qos.memory_evict import MemoryEvictState
 from fallow_core.qos.need import Need, NodeView
 from fallow_core.qos.overdraft_evict import OverdraftEvictState
-from fallow_core.qos.victims import Choice, Past, choose
+from fallow_core.qos.victims import Choice, History, choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def defer_eviction(policy: QosPolicy, relief: NodeRelief, now: float) -> QosPoli
     return replace(policy, memory_evict=memory, cpu_evict=cpu)
 
 
-def plan(view: NodeView, policy: QosPolicy, state: PlanState, past: Past) -> tuple[PlanState, tuple[Choice, ...]]:
+def plan(view: NodeView, policy: QosPolicy, state: PlanState, history: History) -> tuple[PlanState, tuple[Choice, ...]]:
     """The choices for a node; only those whose need says `enforce` are carried out.
 
     A choice without victims means that no task may be terminated for the need.
@@ -79,7 +79,7 @@ def plan(view: NodeView, policy: QosPolicy, state: PlanState, past: Past) -> tup
     would_terminate = (
         state.would_terminate & {task.key for task in view.tasks} if view.tasks_complete else state.would_terminate
     )
-    combined = _Combined(view, policy.termination, past, would_terminate)
+    combined = _Combined(view, policy.termination, history, would_terminate)
     state = PlanState(
         memory_evict=combined.step(memory_evict.decide, policy.memory_evict, state.memory_evict, MemoryEvictState()),
         cpu_evict=combined.step(cpu_evict.decide, policy.cpu_evict, state.cpu_evict, CpuEvictState()),
@@ -106,7 +106,7 @@ class _Combined:
 
     view: NodeView
     policy: TerminationPolicy
-    past: Past
+    history: History
     would_terminate: frozenset[TaskKey]
     chosen: frozenset[TaskKey] = frozenset()
     choices: list[Choice] = field(default_factory=list)
@@ -133,7 +133,7 @@ class _Combined:
             self.chosen |= frozenset() if observes else victims
         return state
 
-    def _history(self, victims: frozenset[TaskKey]) -> Past:
+    def _history(self, victims: frozenset[TaskKey]) -> History:
         """With the terminations that were chosen in this round."""
         counts = Counter(task.application_key for task in self.view.tasks if task.key in victims)
-        return replace(self.past, terminations_lately=counts + Counter(self.past.terminations_lately))
+        return replace(self.history, recent_terminations=counts + Counter(self.history.recent_terminations))

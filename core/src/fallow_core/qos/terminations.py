@@ -20,7 +20,7 @@ from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ObservedTask, TaskKey
 from fallow_core.qos import given_up_floors
 from fallow_core.qos.termination import Hit, Order, Phase, Route, Termination, Terminations
-from fallow_core.qos.victims import Choice, Past
+from fallow_core.qos.victims import Choice, History
 from fallow_hookspecs import KillOrder, KillOutcome, TaskState
 
 
@@ -125,14 +125,14 @@ def being_freed(terminations: Terminations) -> frozenset[TaskKey]:
     return frozenset(termination.key for termination in terminations.active if termination.is_under_way)
 
 
-def past(terminations: Terminations, policy: TerminationPolicy, now: float) -> Past:
+def history(terminations: Terminations, policy: TerminationPolicy, now: float) -> History:
     """The earlier terminations that the next choice considers."""
     under_way = [
         termination.application for termination in terminations.active if termination.ours and termination.is_under_way
     ]
     over = [hit.application for hit in terminations.hits if now - hit.at < policy.budget_seconds]
     failed = frozenset(termination.key for termination in terminations.active if termination.is_left_alone(policy, now))
-    return Past(terminations_lately=Counter(under_way + over), failed=failed)
+    return History(recent_terminations=Counter(under_way + over), failed=failed)
 
 
 def _grace_seconds(task: ObservedTask, policy: TerminationPolicy) -> float:

@@ -24,10 +24,10 @@ RUNNERS_UP = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class History:
     """Earlier terminations: how many each application had recently, and the tasks that could not be terminated."""
 
-    terminations_lately: Mapping[ApplicationKey, int] = field(default_factory=dict)
+    recent_terminations: Mapping[ApplicationKey, int] = field(default_factory=dict)
     failed: frozenset[TaskKey] = frozenset()
 
 
@@ -76,19 +76,19 @@ class Choice:
         )
 
 
-def choose(need: Need, view: NodeView, policy: TerminationPolicy, past: Past) -> Choice:
+def choose(need: Need, view: NodeView, policy: TerminationPolicy, history: History) -> Choice:
     """Choose the victims for a need."""
     living = view.living()
     terminating = [
         task for task in view.tasks if task.key in view.terminating or task.task.state is TaskState.TERMINATING
     ]
     of_gangs = gangs(living, terminating)
-    ineligible = _ineligible(living, need, past, of_gangs)
-    harm = harms(living, policy, past.terminations_lately, terminating)
+    ineligible = _ineligible(living, need, history, of_gangs)
+    harm = harms(living, policy, history.recent_terminations, terminating)
     candidates = []
     for task in sorted(living, key=lambda task: task.key):
         if task.key not in ineligible:
-            budget = max(policy.budget - past.terminations_lately.get(task.application_key, 0), 0)
+            budget = max(policy.budget - history.recent_terminations.get(task.application_key, 0), 0)
             candidates.append(Candidate(task=task, freed=_freed(task, need, view), harm=harm(task), budget=budget))
     units = dict(_units(candidates, of_gangs, need))
     budgets = {unit.application: members[0].budget for unit, members in units.items()}
@@ -113,9 +113,9 @@ def choose(need: Need, view: NodeView, policy: TerminationPolicy, past: Past) ->
 
 
 def _ineligible(
-    living: Sequence[ObservedTask], need: Need, past: Past, of_gangs: Mapping[GangKey, GangHere]
+    living: Sequence[ObservedTask], need: Need, history: History, of_gangs: Mapping[GangKey, GangHere]
 ) -> dict[TaskKey, str]:
-    ineligible = {task.key: why for task in living if (why := _why_ineligible(task, need, past))}
+    ineligible = {task.key: why for task in living if (why := _why_ineligible(task, need, history))}
     whole = {key: gang for key, gang in of_gangs.items() if not gang.spare}
     torn = {gang_key(task) for task in living if task.key in ineligible}
     for task in living:
@@ -133,14 +133,14 @@ def _may_terminate(gang: GangHere, need: Need) -> bool:
     return need.masters or not gang.useless
 
 
-def _why_ineligible(task: ObservedTask, need: Need, past: Past) -> str:
+def _why_ineligible(task: ObservedTask, need: Need, history: History) -> str:
     if not task.task.may_be_ended:
         return "its framework says that it may not be terminated"
     if need.clusters is not None and task.cluster not in need.clusters:
         return "its account does not have to pay"
     if task.is_master and not need.masters:
         return "it is a master"
-    return "it could not be terminated a short time ago" if task.key in past.failed else ""
+    return "it could not be terminated a short time ago" if task.key in history.failed else ""
 
 
 def _freed(task: ObservedTask, need: Need, view: NodeView) -> int:

@@ -76,12 +76,12 @@ class Evictor:
     def harms(self, now: float) -> dict[TaskKey, Harm]:
         """The harm of terminating each task now; for a task that is not terminating, the harm that a choice uses."""
         policy = self._policy.termination
-        past = terminations.past(self.terminations, policy, now)
+        history = terminations.history(self.terminations, policy, now)
         freed = terminations.being_freed(self.terminations)
         living = [t for t in self.tasks if t.key not in freed and t.task.state is not TaskState.TERMINATING]
         terminating = [t for t in self.tasks if t not in living]
-        among_living = harms(living, policy, past.terminations_lately, terminating)
-        among_all = harms(self.tasks, policy, past.terminations_lately)
+        among_living = harms(living, policy, history.recent_terminations, terminating)
+        among_all = harms(self.tasks, policy, history.recent_terminations)
         return {t.key: among_all(t) for t in self.tasks} | {t.key: among_living(t) for t in living}
 
     def observe(
@@ -154,8 +154,8 @@ class Evictor:
 
     def _decide(self, view: NodeView) -> None:
         policy, before = self._policy.termination, self._state
-        past = terminations.past(self.terminations, policy, view.now)
-        self._state, choices = plan(view, defer_eviction(self._policy, self.relief, view.now), before, past)
+        history = terminations.history(self.terminations, policy, view.now)
+        self._state, choices = plan(view, defer_eviction(self._policy, self.relief, view.now), before, history)
         for choice in choices:
             if choice.need.strategy == "memory_evict" and not choice.victims:
                 # No task could be terminated: do not wait for the cool-down until one can.
