@@ -300,7 +300,7 @@ def home(fake: FakeCgroups) -> str:
     return home
 
 
-def test_processes_are_taken_in_and_go_back_with_all_that_they_started(
+def test_processes_are_moved_and_go_back_with_all_that_they_started(
     fake: FakeCgroups, home: str, tmp_path: Path
 ) -> None:
     before = fake.values()

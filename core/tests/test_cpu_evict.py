@@ -145,7 +145,7 @@ def test_after_a_need_it_waits_for_the_cool_down() -> None:
     assert [n for n, need in enumerate(needs) if need is not None] == [5, 25]
 
 
-def test_a_busy_task_ends_and_an_idle_one_that_asked_for_much_does_not() -> None:
+def test_a_busy_task_is_terminated_and_an_idle_one_that_asked_for_much_does_not() -> None:
     idle = seen("idle", cpu=8000, use=Resources(0, 0), age=1)
     busy = seen("busy", cpu=2000, use=Resources(2000, 0), age=5000)
     views = [node_view(idle, busy, now=NOW + n, cpu_allowed=2000, cpu_batch_used=2000) for n in range(6)]

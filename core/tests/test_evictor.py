@@ -94,7 +94,9 @@ def test_a_task_that_heeds_the_order_is_not_forced(host: Host) -> None:
     assert host.killer.given == [(("big",), False)]
 
 
-def test_a_task_that_outlives_force_is_told_and_another_one_ends(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_outlives_force_is_told_and_another_one_is_terminated(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
     host.add("next", gib=8, age=5000.0)
     host.fill(91)
     host.run(41)
@@ -162,7 +164,7 @@ def test_who_has_no_access_is_told_and_not_asked_for_ever(host: Host, caplog: py
     assert "it runs as another user" in told
 
 
-def test_a_task_that_could_not_be_ended_is_tried_again_after_the_back_off(host: Host) -> None:
+def test_a_task_that_could_not_be_terminated_is_tried_again_after_the_back_off(host: Host) -> None:
     host.killer.result = KillResult.NO_ACCESS
     host.tasks.pop("small")
     host.fill(91)
@@ -179,7 +181,7 @@ def test_an_order_without_an_answer_is_given_again(host: Host) -> None:
     assert host.killer.given == [(("big",), False)] * 3
 
 
-def test_a_second_task_ends_only_for_what_the_first_does_not_free(host: Host) -> None:
+def test_a_second_task_is_terminated_only_for_what_the_first_does_not_free(host: Host) -> None:
     host.fill(91)
     host.run(10)
     assert host.killer.given == [(("big",), False)]
@@ -325,7 +327,7 @@ def test_a_need_that_nobody_can_meet_is_told_once_and_leaves_the_older_decisions
 # The harm that is shown
 
 
-def test_a_task_that_comes_while_memory_is_short_ends_at_once_although_nobody_could_before(host: Host) -> None:
+def test_a_task_that_comes_while_memory_is_short_is_terminated_at_once_although_nobody_could_before(host: Host) -> None:
     host.remove("big")
     host.remove("small")
     host.fill(95)

@@ -263,7 +263,7 @@ def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: 
         ask(settings.control_socket, {"request": "status"})
 
 
-def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_pushed_out(
+def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_reclaimed(
     settings: Config, with_memory: FakeCgroups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = TaskPlacement(task_id="c1", setting="the.setting")

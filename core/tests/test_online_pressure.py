@@ -36,7 +36,7 @@ def pressed(*worst: float) -> list[bool]:
     return found
 
 
-def test_it_begins_at_the_mark_and_ends_below_the_lower_one() -> None:
+def test_it_begins_at_the_threshold_and_ends_below_the_lower_one() -> None:
     assert pressed(9.9, 10.0, 5.0, 4.9, 9.9) == [False, True, True, False, False]
 
 
@@ -55,7 +55,7 @@ def test_while_it_lasts_batch_gets_a_step_less_each_second_than_it_uses_and_no_l
     assert found == [3000, 2200, 1400, 600, 160, 160, 160, 160]
 
 
-def test_looks_that_come_sooner_do_not_give_back_what_was_taken() -> None:
+def test_probes_that_come_sooner_do_not_give_back_what_was_taken() -> None:
     state, found = CpuSuppressState(), list[int]()
     for tenth in range(20):
         state, limits = suppress(view(1000, 4000, at=1000.0 + tenth / 10), ONE, POLICY, state, pressed=True)

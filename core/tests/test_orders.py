@@ -43,7 +43,7 @@ def test_the_plugin_is_asked_and_nothing_is_signalled_while_its_lane_is_free(hos
 
 
 @pytest.mark.parametrize(("force", "status"), [(False, -15), (True, -9)])
-def test_core_ends_the_task_at_once_while_the_lane_is_busy(
+def test_core_terminates_the_task_at_once_while_the_lane_is_busy(
     host: Host, caplog: pytest.LogCaptureFixture, force: bool, status: int
 ) -> None:
     host.hold()
@@ -57,7 +57,7 @@ def test_core_ends_the_task_at_once_while_the_lane_is_busy(
     assert messages(caplog.records, "kill_by_core") == [f"kill_by_core cluster={CLUSTER} tasks=a"]
 
 
-def test_core_ends_the_task_when_the_call_has_stalled_and_does_so_once(host: Host) -> None:
+def test_core_terminates_the_task_when_the_call_has_stalled_and_does_so_once(host: Host) -> None:
     host.hold()
     orders = Orders(HOST)
     with child(*DEAF) as process:
@@ -82,7 +82,7 @@ def test_an_answer_that_comes_after_all_is_heard(host: Host) -> None:
     assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
 
 
-def test_core_ends_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_core_terminates_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     host.killer.fails = ConnectionError("refused")
     orders = Orders(HOST)
     with child() as process:
@@ -119,7 +119,7 @@ def test_an_answer_that_comes_while_the_others_are_looked_at_is_not_lost(host: H
     assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
 
 
-def test_a_process_whose_pid_is_anothers_by_now_is_not_ended(host: Host) -> None:
+def test_a_process_whose_pid_is_anothers_by_now_is_not_terminated(host: Host) -> None:
     host.killer.fails = ConnectionError("refused")
     orders = Orders(HOST)
     with child() as process:

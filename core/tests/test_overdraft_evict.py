@@ -70,7 +70,7 @@ def test_time_inside_the_floor_does_not_count() -> None:
     assert [n for n, need in enumerate(asked(views)) if need is not None] == [30]
 
 
-def test_an_account_above_its_target_on_a_node_that_fits_drains_and_ends_nothing() -> None:
+def test_an_account_above_its_target_on_a_node_that_fits_drains_and_terminates_nothing() -> None:
     assert asked([drains(NOW + n) for n in range(20)]) == [None] * 20
 
 
@@ -113,7 +113,7 @@ def test_an_account_may_lose_no_more_than_it_may_and_one_that_is_not_named_nothi
     ],
     ids=["no capacity", "old sample", "no sample", "incomplete list"],
 )
-def test_a_lost_input_ends_nothing_and_forgets_nothing(spoilt: Callable[[NodeView], NodeView]) -> None:
+def test_a_lost_input_terminates_nothing_and_forgets_nothing(spoilt: Callable[[NodeView], NodeView]) -> None:
     state = OverdraftEvictState()
     for n in range(10):
         state, _ = decide(over(NOW + n), POLICY, state)
@@ -169,7 +169,7 @@ def test_after_a_need_the_account_waits_for_the_cool_down() -> None:
     assert [n for n, need in enumerate(needs) if need is not None] == [10, 30]
 
 
-def test_cpu_in_overdraft_ends_nothing() -> None:
+def test_cpu_in_overdraft_terminates_nothing() -> None:
     views = [
         node_view(seen("t", cpu=64_000), now=NOW + n, cpu_allowed=0, termination_budget_bytes=MUCH) for n in range(20)
     ]

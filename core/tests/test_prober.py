@@ -66,7 +66,7 @@ def test_where_cpu_besides_batch_is_not_seen_it_is_not_looked_for_often(
         seen.close()
 
 
-def test_what_does_not_wake_it_is_told(tmp_path: Path) -> None:
+def test_what_causes_no_event_is_told(tmp_path: Path) -> None:
     seen = Prober(config(tmp_path, {}), lambda: 0.0, lambda: None)
     seen.kernel_events.missing["pressure of cpu"] = "no such file"
     seen.quick.missing = "no control group accounts CPU"

@@ -18,7 +18,8 @@ from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos import memory_reclaim
 from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import NodeRelief, PlanState, Relief, defer_eviction, plan
+from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.relief import NodeRelief, Relief, defer_eviction
 from fallow_core.qos.termination import Terminations
 from fallow_core.qos.terminations import begun, being_freed, history, observed
 from fallow_core.qos.victims import Choice, History
@@ -201,7 +202,7 @@ SQUEEZED = st.builds(
 
 
 @given(memory=SQUEEZED, cpu=SQUEEZED, used=st.integers(80, 100), modes=st.tuples(*[st.sampled_from(StrategyMode)] * 3))
-def test_nothing_ends_before_a_throttle_that_may_bring_it_had_its_time(
+def test_nothing_is_terminated_before_a_throttle_that_may_bring_it_had_its_time(
     memory: Relief, cpu: Relief, used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode]
 ) -> None:
     every = replace(policy(*modes), memory_reclaim=MemoryReclaimPolicy(window_seconds=5, critical_percent=95))
@@ -223,7 +224,9 @@ def test_a_throttle_that_cannot_bring_anything_is_not_waited_for() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(70, 100), st.sampled_from([0, 1, 50])), min_size=1, max_size=40))
-def test_whatever_memory_does_no_task_ends_before_what_can_be_swapped_was_tried(course: list[tuple[int, int]]) -> None:
+def test_whatever_memory_does_no_task_is_terminated_before_what_can_be_swapped_was_tried(
+    course: list[tuple[int, int]],
+) -> None:
     every = replace(policy(ENFORCE), memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE, window_seconds=5))
     state, reclaim, throttles = PlanState(), MemoryReclaimState(), NodeRelief()
     for n, (used, swappable) in enumerate([(70, course[0][1]), *course]):  # it starts without pressure
@@ -238,7 +241,7 @@ def test_whatever_memory_does_no_task_ends_before_what_can_be_swapped_was_tried(
         throttles = NodeRelief(memory=Relief(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
 
 
-def test_what_is_throttled_and_not_ended_meanwhile_keeps_its_window() -> None:
+def test_what_is_throttled_and_not_terminated_meanwhile_keeps_its_window() -> None:
     every = policy(cpu=ENFORCE)
     every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=10, samples=2))
     state, limited = PlanState(), NodeRelief(cpu=Relief(possible=True, begun_at=NOW))

@@ -58,7 +58,7 @@ def test_memory_in_use_is_without_what_can_be_had(fake: Fake) -> None:
     look.close()
 
 
-def test_near_the_mark_what_lists_of_cpus_hold_is_not_in_use_either(fake: Fake) -> None:
+def test_near_the_threshold_what_lists_of_cpus_hold_is_not_in_use_either(fake: Fake) -> None:
     look = fake.look()
     assert look.memory_used(near=600 * 1024) == 500 * 1024
     look.close()
@@ -166,7 +166,7 @@ def test_a_kept_file_that_was_replaced_by_none_is_empty_and_comes_back(tmp_path:
     file.close()
 
 
-def test_the_real_host_can_be_looked_at() -> None:
+def test_the_real_host_can_be_probed() -> None:
     look = QuickProbe()
     used = look.memory_used(near=0)
     assert used is not None

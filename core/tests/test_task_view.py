@@ -67,7 +67,7 @@ def test_what_is_not_known_of_a_task_is_said_to_be_unknown(host: Host) -> None:
     assert (found["used"], found["age_seconds"], found["name"], found["state"]) == (None, None, "", "starting")
 
 
-def test_the_cheapest_to_end_comes_first_and_masters_last(host: Host) -> None:
+def test_the_cheapest_to_terminate_comes_first_and_masters_last(host: Host) -> None:
     host.add("master", age=1.0, master=True)
     host.tick()
     assert list(shown(host)) == ["young", "old", "master"]
@@ -99,7 +99,7 @@ def test_what_spoils_the_picture_is_told(host: Host) -> None:
 # Decisions
 
 
-def test_a_choice_is_shown_with_its_arithmetic_and_with_who_may_not_end(host: Host) -> None:
+def test_a_choice_is_shown_with_its_arithmetic_and_with_who_may_not_be_terminated(host: Host) -> None:
     host.add("barred", may_be_ended=False)
     host.fill(91)
     host.tick()
@@ -135,7 +135,7 @@ def test_a_victim_that_went_within_its_grace_is_told_so(host: Host) -> None:
     assert newest(host)["outcomes"] == ["young: gone within its grace, 2.0 s after the order"]
 
 
-def test_a_victim_that_could_not_be_ended_is_told_with_the_reason(host: Host) -> None:
+def test_a_victim_that_could_not_be_terminated_is_told_with_the_reason(host: Host) -> None:
     host.killer.result, host.killer.reason = KillResult.NO_ACCESS, "another user's"
     del host.tasks["old"]
     host.fill(91)

@@ -66,7 +66,7 @@ def only(terminations: Terminations) -> Termination:
 # Orders
 
 
-def test_victims_are_ordered_to_end_gracefully_all_in_one_order() -> None:
+def test_victims_are_ordered_to_terminate_gracefully_all_in_one_order() -> None:
     terminations, due_now = due(ordered(task("b"), task("a")), POLICY, NOW)
     assert due_now == (Order(cluster=ETL, route=Route.PLUGIN, order=due_now[0].order),)
     order = due_now[0].order
@@ -238,7 +238,7 @@ def test_each_further_attempt_is_left_alone_twice_as_long() -> None:
 # Terminations by the framework
 
 
-def test_a_task_that_the_framework_ends_is_being_freed_until_it_hangs() -> None:
+def test_a_task_that_the_framework_terminates_is_being_freed_until_it_hangs() -> None:
     theirs = task("a", terminating=True)
     terminations = look(Terminations(), NOW, theirs).terminations
     assert being_freed(terminations) == {key("a")}

@@ -14,7 +14,7 @@ from fallow_core.agent.throttling.batch_limiter import BatchLimiter
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.model.qos_policy import CgroupReconcilePolicy, MemoryReclaimPolicy, QosPolicy, StrategyMode
 from fallow_core.node.cgroups.memory import LEAST_LIMIT_BYTES, RESERVE_BYTES
-from fallow_core.qos.plan import Relief
+from fallow_core.qos.relief import Relief
 from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Resources
 
@@ -70,7 +70,7 @@ def test_cold_memory_of_batch_goes_step_by_step_and_no_limit_stays(batch: Batch)
     assert group.inactive_file == GIB
 
 
-def test_observing_pushes_nothing_out_and_says_it_once(batch: Batch, caplog: pytest.LogCaptureFixture) -> None:
+def test_observing_reclaims_nothing_and_says_it_once(batch: Batch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "fallow.agent")
     modes(batch, OBSERVE)
     before = batch.fake.values()
@@ -177,7 +177,7 @@ def test_groups_and_tasks_get_a_memory_limit_that_follows_requests_and_goes_agai
     assert batch.limiter.cpu.writer.changed_groups == {}
 
 
-def test_a_group_that_uses_more_than_its_limit_would_be_gets_none_and_nothing_ends(batch: Batch) -> None:
+def test_a_group_that_uses_more_than_its_limit_would_be_gets_none_and_nothing_is_terminated(batch: Batch) -> None:
     limits(batch, 125)
     batch.run(2)
     assert limit_of(batch, "hadoop-yarn") is None

@@ -76,7 +76,7 @@ def test_a_use_above_two_gib_of_kib_is_no_overflow() -> None:
     assert chosen(pressure(1 << 42), seen("huge", use=gib(1 << 13)), seen("small", use=gib(1))) == {"huge"}
 
 
-def test_a_task_whose_use_is_not_known_never_ends_for_pressure_and_comes_last() -> None:
+def test_a_task_whose_use_is_not_known_is_never_terminated_for_pressure_and_comes_last() -> None:
     unknown, old = seen("unknown", age=1), seen("old", age=1, use=gib(5), measured_at=NOW - 60)
     known = [seen(f"k{n}", age=9999, use=gib(1)) for n in range(2)]
     choice = choose(pressure(5 * GIB), node_view(unknown, old, *known), POLICY, NOBODY)
@@ -89,7 +89,7 @@ def test_a_task_whose_use_is_not_known_never_ends_for_pressure_and_comes_last() 
 # Who may end at all
 
 
-def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
+def test_who_may_not_be_terminated_is_not_and_the_choice_says_why() -> None:
     tasks = (
         seen("held", use=gib(4), may_be_ended=False),
         seen("failed", use=gib(4)),
@@ -111,7 +111,7 @@ def test_only_the_accounts_that_have_to_pay_do() -> None:
     tasks = seen("mine", age=99999), seen("other", cluster=ADHOC, age=0)
     choice = choose(by_request(GIB), node_view(*tasks), POLICY, NOBODY)
     assert ids(choice) == {"mine"}
-    assert choice.ineligible == {key("other", ADHOC): "its account does not have to pay"}
+    assert choice.ineligible == {key("other", ADHOC): "the need is not for its account"}
 
 
 def test_no_more_than_what_may_be_lost_is_lost() -> None:
@@ -124,7 +124,7 @@ def test_no_more_than_what_may_be_lost_is_lost() -> None:
 # Masters
 
 
-def test_masters_end_only_when_nothing_else_suffices() -> None:
+def test_masters_are_terminated_only_when_nothing_else_suffices() -> None:
     master, named = (
         seen("am", use=gib(4), age=0, master=True),
         seen("am2", use=gib(4), age=0, application=application(masters=("am2",))),
@@ -213,7 +213,7 @@ def test_priorities_of_different_frameworks_are_not_compared() -> None:
     assert harm(ours).priority_percent == harm(theirs).priority_percent == 100
 
 
-def test_with_equal_harm_the_newest_ends() -> None:
+def test_with_equal_harm_the_newest_is_terminated() -> None:
     kept = [seen(f"t{n}", use=gib(1), kept_share=1.0, age=float(age)) for n, age in enumerate((50, 10, 30))]
     assert chosen(pressure(GIB), *kept) == {"t1"}
     assert chosen(pressure(2 * GIB), *kept) == {"t1", "t2"}

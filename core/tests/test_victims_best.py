@@ -25,13 +25,13 @@ def gang_of(count: int, **more: int) -> list[ObservedTask]:
     return [seen(f"g{n}", app="gang", use=gib(1), gang=gang, age=more.get("age", 10)) for n in range(count)]
 
 
-def test_a_gang_ends_whole_or_not_at_all() -> None:
+def test_a_gang_is_terminated_whole_or_not_at_all() -> None:
     alone = seen("alone", app="b", use=gib(1), age=100)
     assert chosen(pressure(GIB), *gang_of(3), alone) == {"alone"}
     assert chosen(pressure(3 * GIB), *gang_of(3), alone) == {"g0", "g1", "g2"}
 
 
-def test_a_gang_with_a_member_that_may_not_end_does_not_end() -> None:
+def test_a_gang_with_a_member_that_may_not_be_terminated_is_not_terminated() -> None:
     members = gang_of(3)
     members[1] = replace(members[1], task=replace(members[1].task, may_be_ended=False))
     choice = choose(pressure(GIB), node_view(*members), POLICY, NOBODY)
@@ -73,7 +73,7 @@ def test_a_member_that_its_gang_can_do_without_costs_no_more_than_another_task()
     assert [candidate.task.task.id for candidate in choice.runners_up] == ["g1", "alone"]
 
 
-def test_members_that_may_not_end_leave_the_gang_only_what_it_can_spare() -> None:
+def test_members_that_may_not_be_terminated_leave_the_gang_only_what_it_can_spare() -> None:
     members = gang_of(4, minimum=2)
     members[0] = replace(members[0], task=replace(members[0].task, may_be_ended=False))
     choice = choose(pressure(4 * GIB), node_view(*members), POLICY, NOBODY)

@@ -117,13 +117,13 @@ def _ineligible(
 ) -> dict[TaskKey, str]:
     ineligible = {task.key: why for task in living if (why := _why_ineligible(task, need, history))}
     whole = {key: gang for key, gang in of_gangs.items() if not gang.spare}
-    torn = {gang_key(task) for task in living if task.key in ineligible}
+    broken = {gang_key(task) for task in living if task.key in ineligible}
     for task in living:
         key = gang_key(task)
         if key in whole and task.key not in ineligible:
             if not _may_terminate(whole[key], need):
                 ineligible[task.key] = "its gang is on other nodes too: the controller terminates it"
-            elif key in torn:
+            elif key in broken:
                 ineligible[task.key] = "its gang cannot be terminated as a whole"
     return ineligible
 
@@ -137,7 +137,7 @@ def _why_ineligible(task: ObservedTask, need: Need, history: History) -> str:
     if not task.task.may_be_ended:
         return "its framework says that it may not be terminated"
     if need.clusters is not None and task.cluster not in need.clusters:
-        return "its account does not have to pay"
+        return "the need is not for its account"
     if task.is_master and not need.masters:
         return "it is a master"
     return "it could not be terminated a short time ago" if task.key in history.failed else ""

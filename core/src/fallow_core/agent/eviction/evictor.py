@@ -21,7 +21,8 @@ from fallow_core.qos import terminations
 from fallow_core.qos.given_up_floors import given_up
 from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import NodeRelief, PlanState, defer_eviction, plan
+from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.relief import NodeRelief, defer_eviction
 from fallow_core.qos.termination import Phase, Termination, Terminations
 from fallow_core.qos.victims import Choice
 from fallow_core.state.terminations_file import TerminationsFile

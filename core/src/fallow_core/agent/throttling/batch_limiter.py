@@ -23,7 +23,7 @@ from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos import cpu_suppress
 from fallow_core.qos.cpu_suppress import CpuLimits, CpuSuppressState, GroupUse
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import NodeRelief, Relief
+from fallow_core.qos.relief import NodeRelief, Relief
 from fallow_hookspecs import Node, Process
 
 log = logging.getLogger("fallow.agent")

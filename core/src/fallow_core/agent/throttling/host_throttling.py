@@ -20,7 +20,7 @@ from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import NodeRelief
+from fallow_core.qos.relief import NodeRelief
 from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Node, Process
 
