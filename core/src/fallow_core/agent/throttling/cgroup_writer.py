@@ -8,7 +8,7 @@ call, so changes by others are noticed. Only the original value of a file is sav
 import contextlib
 import errno
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from fallow_core.agent.throttling.cgroup_plan import CgroupPlan, Change, GroupTarget, in_safe_order
@@ -57,12 +57,12 @@ class CgroupWriter:
 
     def apply(self, group: str, target: GroupTarget) -> None:
         """Bring one group to its target, with the groups below it where their limits or CPUs are in the way."""
-        self._try(group, lambda: self._apply(group, target))
+        with self._noting(group):
+            self._apply(group, target)
 
     def make(self, group: str, home: str, clusters: frozenset[str]) -> None:
         """Create a group, so that processes of the group `home` can be moved into its children."""
-
-        def make() -> None:
+        with self._noting(group):
             self._forget_if_replaced(group)
             created = self.changed_groups.get(group)
             if created is None:
@@ -78,18 +78,13 @@ class CgroupWriter:
             if created.identity is None:
                 self._changed.save(group, replace(created, identity=self._hierarchy.identity(group)))
 
-        self._try(group, make)
-
     def move_into_child(self, group: str, name: str, texts: Mapping[ControlFile, str], pids: Iterable[int]) -> None:
         """Create a child of a group that Fallow created, and move processes into it. Ended processes are skipped."""
         child = f"{group}/{name}"
-
-        def move() -> None:
+        with self._noting(child):
             self._hierarchy.make(child, self._needed)
             self._write_child(child, texts)
             self._hierarchy.move_all(pids, child)
-
-        self._try(child, move)
 
     def set_child(self, group: str, name: str, texts: Mapping[ControlFile, str]) -> bool:
         """Write these texts to a child of a group that Fallow created; it is removed with its group, never restored.
@@ -99,20 +94,18 @@ class CgroupWriter:
         child = f"{group}/{name}"
         if self._hierarchy.identity(child) is None:
             return False
-        self._try(child, lambda: self._write_child(child, texts))
+        with self._noting(child):
+            self._write_child(child, texts)
         return child not in self.problems
 
     def save_original(self, group: str, file: ControlFile, clusters: frozenset[str]) -> bool:
         """Save the original value of a file before another thread changes it for a moment; whether it is saved."""
-
-        def save() -> None:
+        with self._noting(group):
             self._forget_if_replaced(group)
             before = self._hierarchy.read(group, self._name(file))
             self._changed.save_originals(
                 [Change(group=group, file=file, before=before, text="", grows=False)], clusters
             )
-
-        self._try(group, save)
         return file in self._changed.originals(group)
 
     def remove_children(self, group: str, keep: Collection[str]) -> None:
@@ -124,7 +117,8 @@ class CgroupWriter:
 
     def release(self, group: str) -> None:
         """Restore a group, and the groups below it that were changed for it. The next call retries what failed."""
-        self._try(group, lambda: self._release(group))
+        with self._noting(group):
+            self._release(group)
 
     def forget_problems_except(self, groups: Collection[str]) -> None:
         """Forget the problems of all groups but these and those that are changed."""
@@ -142,10 +136,12 @@ class CgroupWriter:
     def _group_of(self, path: str) -> str:
         return path.removeprefix(self._hierarchy.path("")).rpartition("/")[0].strip("/")
 
-    def _try(self, group: str, act: Callable[[], None]) -> None:
+    @contextlib.contextmanager
+    def _noting(self, group: str) -> Iterator[None]:
+        """Turn errors into a problem of the group; success removes its problem."""
         self._plan.skipped = ""
         try:
-            act()
+            yield
             if self._plan.skipped:
                 raise CgroupError(self._plan.skipped)
         except OSError as error:
