@@ -44,11 +44,11 @@ def metric_families() -> dict[str, Metric]:
         file = Path(name) / "fallow.yaml"
         file.write_text("apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\n")
         fallow = Standalone(load(file, discovery.load))
-        found = metrics.families(fallow.controller, fallow.agent, fallow.clock(), 0, fallow.refusals)
+        found = metrics.families(fallow.controller, fallow.evictor, fallow.clock(), 0, fallow.refusals)
         found += throttling_metrics.families(fallow.node.name, fallow.throttling)
         fallow.close()
         agent = AgentProcess(load(file, discovery.load))
-        found += metrics.families_of_agent(agent.followed, agent.agent, agent.clock(), 0, agent.refusals)
+        found += metrics.families_of_agent(agent.followed, agent.evictor, agent.clock(), 0, agent.refusals)
         agent.close()
         return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
 

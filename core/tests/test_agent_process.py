@@ -75,7 +75,7 @@ def test_an_instance_that_reports_nothing_is_asked_for_tasks_alone(agent_folder:
             pass
 
     started = Started(agent_folder, {"etl": lambda _: Silent()})
-    started.until(lambda: started.agent.agent.tasks)
+    started.until(lambda: started.agent.evictor.tasks)
     started.steps(5)
     assert started.ask(request="status")["clusters"][0]["failing"] == {}
     started.agent.close()
@@ -97,7 +97,7 @@ def test_a_plugin_that_cannot_be_built_is_shown_with_its_reason(agent_folder: Pa
         raise FileNotFoundError("/etc/ops.token")
 
     started = Started(agent_folder, {"ops": fail, "etl": tasks})
-    started.until(lambda: started.agent.builds.failed and started.agent.agent.tasks)
+    started.until(lambda: started.agent.builds.failed and started.agent.evictor.tasks)
     assert "FileNotFoundError: /etc/ops.token" in started.ask(request="status")["failed"]["alpha/ops"]
     started.agent.close()
 

@@ -85,10 +85,10 @@ def test_a_reader_that_takes_too_long_is_shown(
 @pytest.mark.parametrize("start", [Place.start, Place.start_agent])
 def test_kernel_events_that_do_not_come_are_shown(place: Place, start: Callable[[Place], NodeProcess]) -> None:
     process = start(place)
-    process.prober.wakes.missing["pressure of cpu"] = "no such file"
+    process.prober.kernel_events.missing["pressure of cpu"] = "no such file"
     try:
         status = process.requests.status()
-        assert "pressure of cpu does not wake Fallow: no such file" in status["probe_problems"]
-        assert "! pressure of cpu does not wake Fallow: no such file" in render.status(status)
+        assert "no kernel events for pressure of cpu: no such file" in status["probe_problems"]
+        assert "! no kernel events for pressure of cpu: no such file" in render.status(status)
     finally:
         process.close()

@@ -11,7 +11,7 @@ from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, TaskKey
 from fallow_core.planner.observations import NodeObservation
-from fallow_core.qos.given_up_floors import FLOOR_SECONDS, Floor, floor_of, given_up, remembered
+from fallow_core.qos.given_up_floors import FLOOR_SECONDS, Floor, floor_of, given_up, recent
 from fallow_core.qos.need import Need
 from fallow_core.qos.termination import FloorLoss, Phase, Termination, Terminations
 from fallow_core.qos.terminations import observed
@@ -117,7 +117,7 @@ def test_a_loss_is_remembered_when_the_task_is_gone_and_forgotten_when_it_cannot
     assert (after.active, after.floor_losses) == ((), lost(0.0, 10.0).floor_losses)
     assert given_up(after, 60.0) == {THE_FLOOR: 10 + FLOOR_SECONDS}
     assert look(after, 2 * FLOOR_SECONDS).floor_losses == lost(10.0).floor_losses
-    assert remembered(lost(0, 0, 1).floor_losses, 1.0) == lost(0, 1).floor_losses
+    assert recent(lost(0, 0, 1).floor_losses, 1.0) == lost(0, 1).floor_losses
 
 
 # From the pressure to the size
@@ -129,16 +129,16 @@ def test_pressure_takes_two_tasks_in_a_floor_and_the_next_process_knows_it_too(
     host = Host(tmp_path, monkeypatch)
     host.rows = {CLUSTER: (GIB, GIB)}
     for name in ("first", "second"):
-        assert host.agent.floors_given_up(host.now) == {}
+        assert host.evictor.floors_given_up(host.now) == {}
         host.add(name, gib=8)
         host.fill(100)
         host.tick(60)
         host.remove(name)
         host.tick(60)
     until = NOW + 180 + FLOOR_SECONDS
-    assert host.agent.floors_given_up(host.now) == {ROW: until}
+    assert host.evictor.floors_given_up(host.now) == {ROW: until}
     assert host.start().floors_given_up(host.now) == {ROW: until}
-    assert host.agent.floors_given_up(until) == {}
+    assert host.evictor.floors_given_up(until) == {}
 
 
 def test_orders_that_nobody_takes_cost_no_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_orders_that_nobody_takes_cost_no_floor(tmp_path: Path, monkeypatch: pyt
     host.fill(100)
     host.run(600)
     assert len(host.killer.orders) > 1
-    assert host.agent.floors_given_up(host.now) == {}
+    assert host.evictor.floors_given_up(host.now) == {}
 
 
 @pytest.fixture

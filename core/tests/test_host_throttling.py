@@ -13,7 +13,7 @@ from core.tests.fake_standalone import FakeHost, config, serving, standalone, un
 
 from fallow_core.agent.throttling import host_throttling
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import throttling_metrics
+from fallow_core.api import throttling_metrics, throttling_view
 from fallow_core.api.control_socket import ask
 from fallow_core.cli import render
 from fallow_core.config.settings import Config
@@ -144,10 +144,10 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     until(fallow, lambda: "nm/fallow.n1" in with_memory.groups)
     capacity = fallow.sample.memory.capacity if fallow.sample.memory is not None else 0
     with_memory.add("nm/fallow.n1", inactive_anon=capacity // 2)
-    until(fallow, lambda: fallow.agent.throttles.memory.possible)  # before there is any pressure
+    until(fallow, lambda: fallow.evictor.relief.memory.possible)  # before there is any pressure
     host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
     until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
-    assert not fallow.agent.terminations.active
+    assert not fallow.evictor.terminations.active
     text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
     assert "Memory of batch (memoryReclaim enforce)" in text
     assert "% of memory is used, the threshold is 85 %: pushes out" in " ".join(text.split())
@@ -164,26 +164,26 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
 
 
 def test_a_running_fallow_puts_groups_back_and_leaves_them_alone(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = started(settings, fake)
     with serving(fallow):
         answer = restore.restore(settings, "somebody")
         assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
         assert "control group /nm/fallow.n1: put back as it was found" in render.restored(answer)
-        assert fake.knobs() == before
+        assert fake.values() == before
     for _ in range(5):
         fallow.step()
-    assert fake.knobs() == before
+    assert fake.values() == before
     fallow.close()
 
 
 def test_after_kill_9_this_process_puts_groups_back(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     started(settings, fake).close()
-    assert fake.knobs() != before
+    assert fake.values() != before
     answer = restore.restore(settings, "ada")
     assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
-    assert fake.knobs() == before
+    assert fake.values() == before
 
 
 def test_what_cannot_be_put_back_is_said(settings: Config, fake: FakeCgroups, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,19 +222,19 @@ def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(
 def test_an_orderly_stop_lifts_limits_or_leaves_them_as_configured(
     settings: Config, fake: FakeCgroups, release: bool
 ) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = started(settings, fake)
-    held = fake.knobs()
+    held = fake.values()
     fallow.config = replace(settings, qos=replace(ENFORCE, release_on_exit=release))
-    fallow.throttling.leave(fallow.config)
-    assert fake.knobs() == (before if release else held)
+    fallow.throttling.leave(fallow.config.qos)
+    assert fake.values() == (before if release else held)
     fallow.close()
 
 
 def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: Config, fake: FakeCgroups) -> None:
     fake.mountinfo = ""
     fallow = standalone(settings, Host())
-    until(fallow, lambda: fallow.agent.tasks)
+    until(fallow, lambda: fallow.evictor.tasks)
     status = fallow.requests.status()
     why = "batch is not slowed down: no cgroup hierarchy with the controller cpu is mounted"
     assert status["throttle_problems"] == [why]
@@ -250,20 +250,20 @@ def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: 
 
 
 def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = standalone(replace(settings, qos=QosPolicy()), Host())
-    until(fallow, lambda: fallow.throttling.throttle and fallow.throttling.throttle.groups)
-    until(fallow, lambda: fallow.throttling.shown(fallow.config)["groups"][0]["limit_milli"])
+    until(fallow, lambda: fallow.throttling.limiter and fallow.throttling.limiter.groups)
+    until(fallow, lambda: throttling_view.shown(fallow.throttling, fallow.clock())["groups"][0]["limit_milli"])
     text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
     assert "would be limited to" in text
     assert "in force none, 1 processes not in it yet" in text
-    assert fake.knobs() == before
+    assert fake.values() == before
     fallow.close()
     with pytest.raises(ControlError):
         ask(settings.control_socket, {"request": "status"})
 
 
-def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_pushed_out(
+def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_reclaimed(
     settings: Config, with_memory: FakeCgroups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = TaskPlacement(task_id="c1", setting="the.setting")
@@ -271,8 +271,8 @@ def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none
         Placed, "set_cgroup_parent", hookimpl(lambda self, parent: Placement(new_tasks_follow=False, tasks=(where,)))
     )
     fallow = standalone(settings, Host())
-    until(fallow, lambda: "memory_reclaim" in fallow.throttling.unavailable(fallow.config))
-    why = fallow.throttling.unavailable(fallow.config)["memory_reclaim"]
+    until(fallow, lambda: "memory_reclaim" in fallow.throttling.unavailable())
+    why = fallow.throttling.unavailable()["memory_reclaim"]
     assert why.startswith("no group has batch alone; of 1 tasks the first: ")
-    until(fallow, lambda: "the.setting" in fallow.throttling.unavailable(fallow.config)["memory_reclaim"])
+    until(fallow, lambda: "the.setting" in fallow.throttling.unavailable()["memory_reclaim"])
     fallow.close()

@@ -224,7 +224,7 @@ def test_what_holds_now_comes_first_and_then_the_newest() -> None:
     assert record(found, Ref(Kind.EVENT, found.events[0].key))[0].startswith("yarn/etl n1:45454: CPU, cores above the")
     assert record(found, Ref(Kind.EVENT, found.events[1].key)) == [
         "3 s ago memory_evict ended 1 tasks",
-        "  ends c2: frees 3 GiB",
+        "  terminates c2: frees 3 GiB",
     ]
     assert record(found, Ref(Kind.EVENT, found.events[2].key)) == [found.events[2].text]
 

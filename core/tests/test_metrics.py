@@ -15,7 +15,7 @@ from core.tests.qos_values import seen
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.api import metrics
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
@@ -45,11 +45,11 @@ def port() -> int:
         return int(probe.getsockname()[1])
 
 
-def agent_of(world: World) -> Agent:
-    return Agent(NODE, QosPolicy(), TerminationsFile(world.state_dir, boot_id="b"), world.now)
+def agent_of(world: World) -> Evictor:
+    return Evictor(NODE, QosPolicy(), TerminationsFile(world.state_dir, boot_id="b"), world.now)
 
 
-def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Metric]:
+def families_of(world: World, problems: int = 0, agent: Evictor | None = None) -> list[Metric]:
     return metrics.families(world.controller, agent or agent_of(world), world.now, problems)
 
 
@@ -242,10 +242,10 @@ def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pyt
 def test_tasks_are_counted_by_cluster_and_state_and_terminations_by_strategy(world: World) -> None:
     agent = agent_of(world)
     agent.tasks = tuple(
-        seen(name, cluster="alpha/a", termination=termination)
-        for name, termination in (("t1", False), ("t2", False), ("t3", True))
+        seen(name, cluster="alpha/a", terminating=terminating)
+        for name, terminating in (("t1", False), ("t2", False), ("t3", True))
     )
-    agent.ended["alpha/a", "memory_evict"] = 4
+    agent.terminated["alpha/a", "memory_evict"] = 4
     found = samples_of(families_of(world, agent=agent))
 
     def tasks(cluster: str, state: str) -> float:
@@ -254,7 +254,7 @@ def test_tasks_are_counted_by_cluster_and_state_and_terminations_by_strategy(wor
     assert [tasks("alpha/a", state) for state in TaskState] == [0, 2, 1]
     assert [tasks("alpha/b", state) for state in TaskState] == [0, 0, 0]
     labels = (("cluster", "alpha/a"), ("node", "n1"), ("strategy", "memory_evict"))
-    assert found["fallow_tasks_ended_total", labels] == 4
+    assert found["fallow_tasks_terminated_total", labels] == 4
 
 
 def test_a_cluster_whose_tasks_were_never_listed_has_no_number_of_them(world: World) -> None:

@@ -123,7 +123,7 @@ def test_orders_and_limits_come_before_the_first_round_and_the_first_write(trace
     assert before is not None
     assert after is not None
     assert after < before  # by the new sample, though the last round knew only the old one
-    assert [t.ordered_at - began < 10 for t in traced.process.agent.terminations.active] == [True]
+    assert [t.ordered_at - began < 10 for t in traced.process.evictor.terminations.active] == [True]
 
 
 def test_new_limits_come_before_the_round_on_the_quick_path_too(traced: Traced) -> None:
@@ -141,7 +141,7 @@ def test_a_crossed_threshold_does_not_wait_for_a_round_that_answers_call_for(
     traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     traced.until_limited()
-    monkeypatch.setattr(traced.process, "_quick_probe", lambda: ProbeDue.CROSSED)
+    monkeypatch.setattr(traced.process, "_quick_probe", lambda: ProbeDue.THRESHOLD_CROSSED)
     traced.process.wake()
     traced.events.clear()
     traced.process.step()

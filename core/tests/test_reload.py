@@ -306,7 +306,7 @@ def test_what_is_refused_and_when_files_were_read_is_measured(place: Place) -> N
     def values(name: str) -> dict[tuple[str, ...], float]:
         fallow = place.fallow
         problems = len(fallow.config.problems)
-        found = metrics.families(fallow.controller, fallow.agent, fallow.clock(), problems, fallow.refusals)
+        found = metrics.families(fallow.controller, fallow.evictor, fallow.clock(), problems, fallow.refusals)
         samples = [s for family in found for s in family.samples if s.name == name]
         return {tuple(s.labels.values()): s.value for s in samples}
 

@@ -101,7 +101,7 @@ def test_a_floor_that_an_earlier_process_saw_losing_tasks_is_not_offered(folder:
     host.used = size(10)
     fallow = standalone(config(folder, {"etl": framework}), host)
     until(fallow, sized(framework, size(0)))
-    fallow.agent.terminations = Terminations()
+    fallow.evictor.terminations = Terminations()
     until(fallow, sized(framework, FLOOR))
 
 

@@ -4,7 +4,7 @@ import pytest
 from core.tests.fake_agent import task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.eviction.task_join import leaders, seen_tasks, unsure
+from fallow_core.agent.eviction.task_join import leading_processes, observed_tasks, unsure
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import ListedTasks
 from fallow_core.model.sample import NodeSample, Usage
@@ -22,7 +22,7 @@ def application(name: str, *masters: str) -> Application:
 
 
 def seen(lists: dict[str, ListedTasks], applications: dict[str, list[Application]]) -> dict[TaskKey, ObservedTask]:
-    return {task.key: task for task in seen_tasks("n1", lists, applications, {})}
+    return {task.key: task for task in observed_tasks("n1", lists, applications, {})}
 
 
 def test_applications_are_joined_by_cluster_and_id() -> None:
@@ -45,14 +45,14 @@ def test_a_master_is_one_by_the_word_of_the_node_or_of_its_own_cluster() -> None
 def test_usage_is_joined_by_cluster_and_task() -> None:
     usage = TaskUsage(measured_at=91.0, cpu_milli=500, memory_bytes=GIB)
     lists = {"y/a": of(task("t")), "y/b": of(task("t"))}
-    found = seen_tasks("n1", lists, {}, {TaskKey("y/b", "t"): usage})
+    found = observed_tasks("n1", lists, {}, {TaskKey("y/b", "t"): usage})
     assert {each.cluster: each.usage for each in found} == {"y/a": None, "y/b": usage}
     assert {(each.node, each.measured_at) for each in found} == {("n1", 90.0)}
 
 
-def test_leaders_are_those_of_tasks_that_have_any() -> None:
+def test_leading_processes_are_those_of_tasks_that_have_any() -> None:
     lists = {"y/a": of(task("t", Process(7, 1), Process(8, 1)), task("starting"))}
-    assert leaders(lists) == {TaskKey("y/a", "t"): (Process(7, 1), Process(8, 1))}
+    assert leading_processes(lists) == {TaskKey("y/a", "t"): (Process(7, 1), Process(8, 1))}
 
 
 def test_requests_are_summed_by_node_of_the_framework_and_count_termination_tasks() -> None:

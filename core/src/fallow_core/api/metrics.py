@@ -26,7 +26,7 @@ from fallow_core.plugins.session import CALLS, ClusterSession
 from fallow_hookspecs import ResourceName, TaskState
 
 if TYPE_CHECKING:
-    from fallow_core.agent.eviction.evictor import Agent
+    from fallow_core.agent.eviction.evictor import Evictor
     from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
     from fallow_core.ledger.entries import ResourceLedger
@@ -110,7 +110,7 @@ class _Scrape(Collector):
 
 
 def families(
-    controller: Controller, agent: Agent, now: float, config_problems: int, refusals: Refusals | None = None
+    controller: Controller, agent: Evictor, now: float, config_problems: int, refusals: Refusals | None = None
 ) -> list[Metric]:
     """All metrics of `fallow run` now. `config_problems`: mistakes in files, which are not in force."""
     text = "0 while the journal cannot be written: then sizes only shrink."
@@ -127,7 +127,7 @@ def families(
 
 
 def families_of_agent(
-    followed: RemoteLedger, agent: Agent, now: float, config_problems: int, refusals: Refusals
+    followed: RemoteLedger, agent: Evictor, now: float, config_problems: int, refusals: Refusals
 ) -> list[Metric]:
     """All metrics of `fallow agent` now: those of `fallow run` that concern it, and whether it has a ledger's row."""
     text = "1 if a controller's row of the ledger counts: without one no task is terminated for overdraft."
@@ -224,15 +224,15 @@ def _files(refusals: Refusals) -> Iterator[Metric]:
     yield reads
 
 
-def _tasks(controller: Controller | RemoteLedger, agent: Agent) -> Iterator[Metric]:
+def _tasks(controller: Controller | RemoteLedger, agent: Evictor) -> Iterator[Metric]:
     node = agent.node.name
     counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
     listed = [name for name, cluster in sorted(controller.clusters.items()) if node in cluster.lists]
     states = [((node, name, state), counts[name, state]) for name in listed for state in TaskState]
     yield _gauge("fallow_node_tasks", "Tasks that hold resources on the node.", ("node", "cluster", "state"), states)
     text, labels = "Tasks that were terminated for the node and are seen gone.", ("node", "cluster", "strategy")
-    ended = CounterMetricFamily("fallow_tasks_ended", text, labels=labels)
-    for (name, strategy), count in sorted(agent.ended.items()):
+    ended = CounterMetricFamily("fallow_tasks_terminated", text, labels=labels)
+    for (name, strategy), count in sorted(agent.terminated.items()):
         ended.add_metric([node, name, strategy], count)
     yield ended
 

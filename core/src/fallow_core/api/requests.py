@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.api import task_view
 from fallow_core.api.process_view import ProcessView
 from fallow_core.errors import ControlError
@@ -33,7 +33,7 @@ class Sources:
     """What answers come from. `inbox` calls a function in the thread that owns the others."""
 
     inbox: _Inbox
-    agent: Agent
+    agent: Evictor
     process_view: Callable[[], ProcessView]
     throttle_view: Callable[[], View]
     clock: Callable[[], float]

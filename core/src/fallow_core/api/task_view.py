@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fallow_core.agent.eviction.evictor import Agent, Decided
+from fallow_core.agent.eviction.evictor import Decision, Evictor
 from fallow_core.model.task import ObservedTask, TaskKey
 from fallow_core.qos.harm import Harm
 from fallow_core.qos.termination import Termination
@@ -10,7 +10,7 @@ from fallow_core.qos.termination import Termination
 View = dict[str, Any]
 
 
-def tasks(agent: Agent, now: float) -> View:
+def tasks(agent: Evictor, now: float) -> View:
     """Every task with its use and what it would cost to end it: masters last, as they would end, the cheapest first."""
     harms = agent.harms(now)
     terminations = {termination.key: termination for termination in agent.terminations.active}
@@ -19,16 +19,16 @@ def tasks(agent: Agent, now: float) -> View:
         "node": agent.node.name,
         "tasks": [_task(task, harms[task.key], terminations.get(task.key), now) for task in ordered],
         "incomplete": agent.incomplete,
-        "terminations_error": agent.file_error,
-        "terminations_lost": agent.lost,
+        "terminations_error": agent.save_error,
+        "terminations_lost": agent.load_error,
     }
 
 
-def decisions(agent: Agent, now: float) -> list[View]:
+def decisions(agent: Evictor, now: float) -> list[View]:
     """The newest choices, the newest first, each with its arithmetic and with what became of its victims."""
-    over = {termination.key: (at, termination) for at, termination in agent.over}
+    over = {termination.key: (at, termination) for at, termination in agent.finished}
     active = {termination.key: termination for termination in agent.terminations.active}
-    return [_decision(decided, active, over, now) for decided in reversed(agent.decided)]
+    return [_decision(decided, active, over, now) for decided in reversed(agent.decisions)]
 
 
 def _task(task: ObservedTask, harm: Harm, termination: Termination | None, now: float) -> View:
@@ -56,7 +56,7 @@ def _task(task: ObservedTask, harm: Harm, termination: Termination | None, now: 
 
 
 def _decision(
-    decided: Decided, active: dict[TaskKey, Termination], over: dict[TaskKey, tuple[float, Termination]], now: float
+    decided: Decision, active: dict[TaskKey, Termination], over: dict[TaskKey, tuple[float, Termination]], now: float
 ) -> View:
     need = decided.choice.need
     return {
@@ -66,7 +66,7 @@ def _decision(
         "why": need.why,
         "victims": [list(victim.task.key) for victim in decided.choice.victims],
         "arithmetic": list(decided.choice.arithmetic),
-        "barred": {key.task_id: why for key, why in decided.choice.barred.items()},
+        "barred": {key.task_id: why for key, why in decided.choice.ineligible.items()},
         "outcomes": [_outcome(victim.task.key, active, over, now) for victim in decided.choice.victims if need.enforce],
     }
 

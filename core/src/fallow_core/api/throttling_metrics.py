@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from fallow_core.agent.throttling.host_throttling import Throttling
+from fallow_core.agent.throttling.host_throttling import HostThrottling
 from fallow_core.api.throttling_view import in_force_milli
 from fallow_core.node.cgroups import cpu
 
 
-def families(node: str, throttling: Throttling) -> Iterator[Metric]:
+def families(node: str, throttling: HostThrottling) -> Iterator[Metric]:
     """All metrics of the present state; only the first one has a sample where this host has no control groups."""
-    throttle = throttling.throttle
+    throttle = throttling.limiter
     up = GaugeMetricFamily(
         "fallow_throttle_available", "1 if this host's CPU control groups can be used.", labels=["node"]
     )
@@ -36,12 +36,12 @@ def families(node: str, throttling: Throttling) -> Iterator[Metric]:
                 in_force.add_metric(values, limit / 1000)
             if (seconds := cpu.throttled_seconds(throttle.cpu.hierarchy, path)) is not None:
                 throttled.add_metric(values, seconds)
-        lacking = throttling.unavailable(throttling.config)
+        lacking = throttling.unavailable()
         for strategy in ("cpuset", "identity", "memory_reclaim"):
             available.add_metric([node, strategy], strategy not in lacking)
-        trees = [tree.knobs for tree in throttle.trees]
+        trees = [tree.writer for tree in throttle.trees]
         changes.add_metric([node], sum(knobs.writes for knobs in trees))
         resets.add_metric([node], sum(knobs.resets for knobs in trees))
         problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
-        pushed_out.add_metric([node], 0 if throttle.reclaiming is None else throttle.reclaiming.pushed_out_bytes)
+        pushed_out.add_metric([node], 0 if throttle.reclaimer is None else throttle.reclaimer.reclaimed_bytes)
     yield from (up, decided, in_force, throttled, changes, resets, problems, available, pushed_out)

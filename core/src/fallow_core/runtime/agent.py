@@ -113,9 +113,9 @@ class AgentProcess(NodeProcess):
         return LastRound(ledger=ledger, may_pay=self.followed.may_pay, stopped=self.followed.stopped)
 
     def _act(self) -> None:
-        before = self.agent.begun["overdraft_evict"]
+        before = self.evictor.chosen["overdraft_evict"]
         super()._act()
-        if self.agent.begun["overdraft_evict"] != before:
+        if self.evictor.chosen["overdraft_evict"] != before:
             self.followed.row_file.spend()
         if self.throttling.pressed:
             self._changed_at = self.clock()  # batch is throttled more each second
@@ -132,7 +132,7 @@ class AgentProcess(NodeProcess):
     def _take_sample(self) -> None:
         before = self.sample
         super()._take_sample()
-        if _moved(before, self.sample) or self.agent.terminations.active:
+        if _moved(before, self.sample) or self.evictor.terminations.active:
             self._changed_at = self.clock()
 
     def _interval(self) -> float:
@@ -171,7 +171,7 @@ class AgentProcess(NodeProcess):
         from fallow_core.api import metrics  # only where metrics are served
 
         problems = len(self.config.problems)
-        return metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
+        return metrics.families_of_agent(self.followed, self.evictor, self.clock(), problems, self.refusals)
 
 
 def _moved(before: NodeSample, now: NodeSample) -> bool:

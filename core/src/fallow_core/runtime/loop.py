@@ -62,16 +62,18 @@ class Loop(ABC):
         rested_at = limit_at = self._rested_at(began)
         while not self._stopping:
             full_at = min(next_at, rested_at) if self._wants_full_probe else next_at
-            answered = self._serve(max(0.0, min(full_at - self.clock(), self.prober.pause, self.prober.lists_in)))
-            if self.prober.lists_again():
+            answered = self._serve(
+                max(0.0, min(full_at - self.clock(), self.prober.pause, self.prober.list_tasks_in_seconds))
+            )
+            if self.prober.list_tasks_now():
                 self._list_soon()
             due, now = self._quick_probe(), self.clock()
-            if due is ProbeDue.CROSSED or (due is ProbeDue.LOOK and now >= rested_at):
+            if due is ProbeDue.THRESHOLD_CROSSED or (due is ProbeDue.FULL_PROBE and now >= rested_at):
                 self._list_soon()  # the cause may be a task that is not known yet
                 return
             if self._wants_full_probe and now >= rested_at:
                 return
-            if due is ProbeDue.LIMIT and now >= limit_at:
+            if due is ProbeDue.CPU_LIMIT and now >= limit_at:
                 self._wants_full_probe |= self._limit()
                 limit_at = self._rested_at(now)
             if answered:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from fallow_core.agent.last_round import LastRound
+from fallow_core.api import throttling_view
 from fallow_core.api.control_socket import ControlServer
 from fallow_core.api.process_view import ProcessView
 from fallow_core.api.requests import Requests, Sources
@@ -123,7 +124,7 @@ class NodeProcess(Protection):
             while not self._stopping:
                 self.step()
             self._leave()
-            self.throttling.leave(self.config)
+            self.throttling.leave(self.config.qos)
             self.inbox.finish()
         event(log, logging.INFO, "stopped")
 
@@ -147,8 +148,8 @@ class NodeProcess(Protection):
     def _tell_problems(self) -> None:
         if self.ledgers.journal.lost:
             event(log, logging.ERROR, "journal_lost", reason=self.ledgers.journal.lost)
-        if self.agent.lost:
-            event(log, logging.ERROR, "terminations_lost", reason=self.agent.lost)
+        if self.evictor.load_error:
+            event(log, logging.ERROR, "terminations_lost", reason=self.evictor.load_error)
         for problem in self.config.problems:
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
@@ -172,7 +173,7 @@ class NodeProcess(Protection):
     def _take(self, read: Config) -> None:
         """Apply the files as they were read just now; mistakes are refused."""
         old, self.config = self.config, reload.taken(self.config, read, self.refusals)
-        self.agent.set_policy(self.config.qos)
+        self.evictor.set_policy(self.config.qos)
         for name in {cluster.name for cluster in old.clusters} - {cluster.name for cluster in self.config.clusters}:
             self.builds.drop(name)
         for cluster in self.config.clusters:
@@ -195,7 +196,7 @@ class NodeProcess(Protection):
         return name not in self.clusters or self.clusters[name].may_be_succeeded(self.clock())
 
     def _take_answers(self) -> bool:
-        return self._round() or bool(self.agent.terminations.active)  # an order may have been answered
+        return self._round() or bool(self.evictor.terminations.active)  # an order may have been answered
 
     def _round(self) -> bool:
         """Compute a round. Return whether other tasks or daemons are known now, of which nothing was measured yet."""
@@ -218,9 +219,9 @@ class NodeProcess(Protection):
     def _sources(self) -> Sources:
         return Sources(
             inbox=self.inbox,
-            agent=self.agent,
+            agent=self.evictor,
             process_view=self.process_view,
-            throttle_view=lambda: self.throttling.shown(self.config),
+            throttle_view=lambda: throttling_view.shown(self.throttling, self.clock()),
             clock=self.clock,
         )
 
@@ -238,8 +239,8 @@ class NodeProcess(Protection):
             failed=dict(self.builds.failed),
             sample_problems=dict(self.sampler.missing),
             probe_problems=self.prober.missing,
-            throttle_problems=self.throttling.problems(self.config),
-            changed_groups=self.throttling.changed(),
+            throttle_problems=self.throttling.problems(),
+            changed_groups=self.throttling.changed_groups(),
         )
 
     def _metrics(self) -> "list[Metric]":

@@ -6,11 +6,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.agent.last_round import LastRound
 from fallow_core.agent.probing.schedule import ProbeDue
 from fallow_core.agent.throttling.batch_groups import BatchGroup
-from fallow_core.agent.throttling.host_throttling import Throttling
+from fallow_core.agent.throttling.host_throttling import HostThrottling, ThrottleInputs
 from fallow_core.config.settings import Config
 from fallow_core.ledger.effective_policy import policy_now
 from fallow_core.log import event
@@ -19,7 +19,6 @@ from fallow_core.model.policy import SwitchState
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.plugins.session import ClusterSession
-from fallow_core.qos.need import NodeView
 from fallow_core.runtime.loop import Loop
 from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import Node, Process
@@ -42,10 +41,9 @@ class Protection(Loop):
         self.node = node
         self.sampler = HostSampler(clock)
         self.sample = NodeSample()
-        self.agent = Agent(node, config.qos, TerminationsFile(config.state_dir), clock())
-        self.throttling = Throttling(node, config)
+        self.evictor = Evictor(node, config.qos, TerminationsFile(config.state_dir), clock())
+        self.throttling = HostThrottling(node, config)
         self.last_round: LastRound | None = None
-        self._listed_once: set[str] = set()
 
     @property
     @abstractmethod
@@ -79,7 +77,7 @@ class Protection(Loop):
         return self._round()
 
     def _quick_probe(self) -> ProbeDue:
-        return self.prober.look(self.config, self.sample, self._groups())
+        return self.prober.probe(self.config, self.sample, self._groups())
 
     def _take_sample(self) -> None:
         newest = self.sampler.sample(self._daemons())
@@ -92,28 +90,31 @@ class Protection(Loop):
         """Terminate tasks and throttle batch by the newest sample and the last round."""
         lists, now = self._lists(), self.clock()
         applications = {name: cluster.applications for name, cluster in self.clusters.items()}
-        self.agent.look(self.sampler.batch, lists, applications)
+        self.evictor.observe(self.sampler.batch, lists, applications)
         last = self.last_round
         if last is None:
             return
         policy = policy_now(self.config.policies, self.node.name, self.node.labels, time.time()).policy
         ledger = last.ledger_at(self.sample, policy, now)
         instances = {name: cluster.instance for name, cluster in self.clusters.items()}
-        self.agent.act(self.sample, ledger, lists, instances, last.may_pay, now, last.stopped)
-        self._listed_once |= {name for name, found in lists.items() if found.complete}
-        view = NodeView(
-            node=self.node.name,
-            now=now,
-            sample=self.sample,
-            ledger=ledger,
-            tasks=self.agent.tasks,
-            tasks_complete=bool(lists) and self._all_built() and lists.keys() <= self._listed_once,
-            stale_seconds=self.config.qos.stale_seconds,
-        )
+        self.evictor.act(self.sample, ledger, lists, instances, last.may_pay, now, last.stopped)
         changeable = [n for n in self.ledgers.names if self.ledgers.switch(n).state is not SwitchState.RESTORED]
-        members, batch = self.agent.members(), self.sampler.batch
-        self.agent.throttles = self.throttling.step(view, self.config, members, batch, instances, changeable)
-        self.agent.save()
+        self.evictor.relief = self.throttling.step(
+            ThrottleInputs(
+                now=now,
+                policy=self.config.qos,
+                sample=self.sample,
+                ledger=ledger,
+                tasks=self.evictor.tasks,
+                members=self.evictor.members(),
+                batch=self.sampler.batch,
+                lists=lists,
+                lists_complete=self._all_built(),
+                instances=instances,
+                clusters=changeable,
+            )
+        )
+        self.evictor.save()
 
     def _list_soon(self) -> None:
         for cluster in self.clusters.values():
@@ -122,7 +123,7 @@ class Protection(Loop):
 
     def _groups(self) -> Mapping[str, BatchGroup]:
         """The groups of batch that may be limited."""
-        return {} if self.throttling.throttle is None else self.throttling.throttle.groups
+        return {} if self.throttling.limiter is None else self.throttling.limiter.groups
 
     def _lists(self) -> dict[str, ListedTasks]:
         """The newest task list of this host, by cluster."""

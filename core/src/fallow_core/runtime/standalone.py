@@ -92,13 +92,13 @@ class Standalone(NodeProcess):
                 self.clusters[name].configure(cluster.account, new.publishing)
 
     def _compute(self) -> LastRound:
-        name, now, tasks = self.node.name, self.clock(), self.agent.tasks
+        name, now, tasks = self.node.name, self.clock(), self.evictor.tasks
         observation = NodeObservation(
             sample=NodeSample() if self._starts(now) else self.sample,
             labels=self.node.labels,
             tasks=task_sums(tasks),
             unsure=self._unsure(now),
-            floors_given_up=self.agent.floors_given_up(now),
+            floors_given_up=self.evictor.floors_given_up(now),
         )
         self.controller.tick({name: observation})
         if self._rows is not None:
@@ -123,7 +123,7 @@ class Standalone(NodeProcess):
             if found is None or not found.is_complete(now):
                 why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
                 return f"{cluster.name}: {why}"
-        return self.agent.unsure(self.sample, self._daemons())
+        return self.evictor.unsure(self.sample, self._daemons())
 
     def _listing(self) -> list[ClusterSession]:
         """The clusters whose plugin lists tasks."""
@@ -135,7 +135,7 @@ class Standalone(NodeProcess):
 
     def _ledger_metrics(self) -> list[Metric]:
         problems = len(self.config.problems)
-        return metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
+        return metrics.families(self.controller, self.evictor, self.clock(), problems, self.refusals)
 
     def _leave(self) -> None:
         """Send the sizes that `onExit` says, and wait for the frameworks' answers. Observe mode sends nothing."""
