@@ -17,7 +17,7 @@ from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.agent.probing.prober import Prober
 from fallow_core.agent.probing.schedule import ProbeDue
 from fallow_core.agent.throttling.batch_groups import BatchGroup
-from fallow_core.agent.throttling.host_throttling import HostThrottling, ThrottleInputs
+from fallow_core.agent.throttling.host_throttling import HostThrottling
 from fallow_core.api.control_socket import ControlServer, Peer
 from fallow_core.config.settings import ClusterSettings, Config, PluginLoader
 from fallow_core.log import event
@@ -28,6 +28,7 @@ from fallow_core.node.addresses import host_addresses
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_files import raise_limit
 from fallow_core.plugins.session import ClusterSession
+from fallow_core.qos.need import NodeView
 from fallow_core.runtime import reload
 from fallow_core.runtime.inbox import Inbox
 from fallow_core.runtime.instance_builds import Builds
@@ -83,6 +84,7 @@ class NodeProcess(ABC):
         self.sample = NodeSample()
         self.evictor = Evictor(self.node, config.qos, TerminationsFile(config.state_dir), clock())
         self.throttling = HostThrottling(self.node, config)
+        self._listed_once: set[str] = set()
         self.started_at = clock()
         self.refusals = reload.Refusals()
         self.refusals.note(config.problems, time.time())
@@ -245,22 +247,21 @@ class NodeProcess(ABC):
 
     def _throttle_batch(self) -> None:
         """One round of throttling."""
-        ledgers = self.ledgers
-        self.evictor.relief = self.throttling.step(
-            ThrottleInputs(
-                now=self.clock(),
-                policy=self.config.qos,
-                sample=self.sample,
-                ledger=ledgers.ledgers[self.node.name],
-                tasks=self.evictor.tasks,
-                members=self.evictor.members(),
-                batch=self.sampler.batch,
-                lists=self._lists(),
-                lists_complete=not self.builds.building,
-                instances={cluster.name: cluster.instance for cluster in ledgers.clusters.values()},
-                clusters=[name for name in ledgers.names if ledgers.switch(name).state is not SwitchState.RESTORED],
-            )
+        ledgers, lists = self.ledgers, self._lists()
+        self._listed_once |= {name for name, found in lists.items() if found.complete}
+        view = NodeView(
+            node=self.node.name,
+            now=self.clock(),
+            sample=self.sample,
+            ledger=ledgers.ledgers[self.node.name],
+            tasks=self.evictor.tasks,
+            tasks_complete=bool(lists) and not self.builds.building and lists.keys() <= self._listed_once,
+            stale_seconds=self.config.qos.stale_seconds,
         )
+        instances = {cluster.name: cluster.instance for cluster in ledgers.clusters.values()}
+        changeable = [name for name in ledgers.names if ledgers.switch(name).state is not SwitchState.RESTORED]
+        members, batch = self.evictor.members(), self.sampler.batch
+        self.evictor.relief = self.throttling.step(view, self.config.qos, members, batch, instances, changeable)
 
     def _groups(self) -> Mapping[str, BatchGroup]:
         """The groups of batch that may be limited."""
