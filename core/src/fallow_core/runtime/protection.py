@@ -10,7 +10,7 @@ from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.agent.last_round import LastRound
 from fallow_core.agent.probing.schedule import ProbeDue
 from fallow_core.agent.throttling.batch_groups import BatchGroup
-from fallow_core.agent.throttling.host_throttling import HostThrottling, ThrottleInputs
+from fallow_core.agent.throttling.host_throttling import HostThrottling
 from fallow_core.config.settings import Config
 from fallow_core.ledger.effective_policy import policy_now
 from fallow_core.log import event
@@ -19,6 +19,7 @@ from fallow_core.model.policy import SwitchState
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.plugins.session import ClusterSession
+from fallow_core.qos.need import NodeView
 from fallow_core.runtime.loop import Loop
 from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import Node, Process
@@ -44,6 +45,7 @@ class Protection(Loop):
         self.evictor = Evictor(node, config.qos, TerminationsFile(config.state_dir), clock())
         self.throttling = HostThrottling(node, config)
         self.last_round: LastRound | None = None
+        self._listed_once: set[str] = set()
 
     @property
     @abstractmethod
@@ -99,21 +101,18 @@ class Protection(Loop):
         instances = {name: cluster.instance for name, cluster in self.clusters.items()}
         self.evictor.act(self.sample, ledger, lists, instances, last.may_pay, now, last.stopped)
         changeable = [n for n in self.ledgers.names if self.ledgers.switch(n).state is not SwitchState.RESTORED]
-        self.evictor.relief = self.throttling.step(
-            ThrottleInputs(
-                now=now,
-                policy=self.config.qos,
-                sample=self.sample,
-                ledger=ledger,
-                tasks=self.evictor.tasks,
-                members=self.evictor.members(),
-                batch=self.sampler.batch,
-                lists=lists,
-                lists_complete=self._all_built(),
-                instances=instances,
-                clusters=changeable,
-            )
+        self._listed_once |= {name for name, found in lists.items() if found.complete}
+        view = NodeView(
+            node=self.node.name,
+            now=now,
+            sample=self.sample,
+            ledger=ledger,
+            tasks=self.evictor.tasks,
+            tasks_complete=bool(lists) and self._all_built() and lists.keys() <= self._listed_once,
+            stale_seconds=self.config.qos.stale_seconds,
         )
+        members, batch = self.evictor.members(), self.sampler.batch
+        self.evictor.relief = self.throttling.step(view, self.config.qos, members, batch, instances, changeable)
         self.evictor.save()
 
     def _list_soon(self) -> None:

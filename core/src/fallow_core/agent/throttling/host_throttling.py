@@ -1,18 +1,14 @@
 """Throttling on this host: its trees of control groups, one round of them, and what is not available or failed."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from fallow_core.agent.throttling.batch_limiter import OWN_PREFIX, BatchLimiter
 from fallow_core.agent.throttling.memberships import Memberships
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.config.settings import Config
-from fallow_core.ledger.node_ledger import NodeLedger
-from fallow_core.model.listed import ListedTasks
 from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
-from fallow_core.model.sample import NodeSample
-from fallow_core.model.task import ObservedTask, TaskKey
+from fallow_core.model.task import TaskKey
 from fallow_core.node.cgroups import cpu, cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
@@ -25,26 +21,6 @@ from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Node, Process
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThrottleInputs:
-    """What one round needs. `members`: the living processes of each task. `lists`: the task lists by cluster.
-
-    `lists_complete`: each cluster that lists tasks has a plugin instance. `clusters`: whose groups may be changed.
-    """
-
-    now: float
-    policy: QosPolicy
-    sample: NodeSample
-    ledger: NodeLedger
-    tasks: tuple[ObservedTask, ...]
-    members: Mapping[TaskKey, Collection[Process]]
-    batch: BatchPass
-    lists: Mapping[str, ListedTasks]
-    lists_complete: bool
-    instances: Mapping[str, PluginInstance]
-    clusters: Collection[str]
-
-
 class HostThrottling:
     """`limiter` is `None` if this host has no CPU control groups; `missing` then says why.
 
@@ -55,8 +31,6 @@ class HostThrottling:
         self.missing = ""
         self.policy = config.qos
         self.limiter: BatchLimiter | None = None
-        self._node_name = node.name
-        self._listed: set[str] = set()
         found, self.lacking = hierarchies(files or Files(), str(config.host_root))
         self._unreachable = {
             group: why
@@ -69,27 +43,26 @@ class HostThrottling:
         trees = trees_of(found, config.state_dir, OWN_PREFIX + node.name)
         self.limiter = BatchLimiter(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
 
-    def step(self, inputs: ThrottleInputs) -> NodeRelief:
+    def step(
+        self,
+        view: NodeView,
+        policy: QosPolicy,
+        members: Mapping[TaskKey, Collection[Process]],
+        batch: BatchPass,
+        instances: Mapping[str, PluginInstance],
+        clusters: Collection[str],
+    ) -> NodeRelief:
         """One round.
 
+        :param members: the living processes of each task.
+        :param clusters: the clusters whose groups may be changed. All other groups are restored.
         :returns: what throttling may still free before tasks are terminated.
         """
-        self.policy = inputs.policy
+        self.policy = policy
         if self.limiter is None:
             return NodeRelief()
-        self._listed |= {name for name, found in inputs.lists.items() if found.complete}
-        complete = bool(inputs.lists) and inputs.lists_complete and inputs.lists.keys() <= self._listed
-        view = NodeView(
-            node=self._node_name,
-            now=inputs.now,
-            sample=inputs.sample,
-            ledger=inputs.ledger,
-            tasks=inputs.tasks,
-            tasks_complete=complete,
-            stale_seconds=inputs.policy.stale_seconds,
-        )
-        self.limiter.policy = inputs.policy
-        self.limiter.step(view, inputs.members, inputs.batch, inputs.instances, inputs.clusters)
+        self.limiter.policy = policy
+        self.limiter.step(view, members, batch, instances, clusters)
         return self.limiter.relief()
 
     @property
