@@ -138,7 +138,7 @@ class Happenings:
         """Fallow dies and starts anew: it knows what it wrote down."""
         self.rows: dict[RowKey, Row] = {}
         self.changed: set[RowKey] = set()
-        known, in_flight = self.memory.refreshed, self.memory.in_flight
+        known, in_flight = self.memory.known, self.memory.in_flight
         self.known_before = {key: in_flight.get(key, ()) for key in known if key.node == self.node}
         self.sample, self.watched_since = NodeSample(), self.now
         self.samples_at = self.wakes_at = self.now

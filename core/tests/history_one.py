@@ -1,6 +1,7 @@
 """One history: nodes that each have a world of their own, and one Fallow, which is the planner, for all of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from core.tests.history_counts import Counts
 from core.tests.history_frameworks import FAR
@@ -95,14 +96,14 @@ class History:
         world = self.world
         self.state = PlannerState(
             policies=NodePolicies(default=WHOLE_NODE),
-            publishing=world.policy,
+            publishing=replace(world.policy, mode=PublishingMode.ENFORCE),
             take_back=self._taking_back,
             names=frozenset(cluster for each in self.worlds for cluster in each.clusters),
             memory=self._memory,
-            awaited=set(self._memory.refreshed),
+            awaited=set(self._memory.known),
         )
         self._fitted = set()
-        self._look_again_at = -FAR
+        self._fresh = {world.node for world in self.worlds}  # a node is known before it is measured
         self._starts += 1
 
     def _begin(self, world: World, step: Step) -> None:
@@ -119,7 +120,6 @@ class History:
                 if cluster in other.switches:
                     other.switches[cluster] = world.switches[cluster]
             self.state.look_at_all()
-            self._look_again_at = -FAR
 
     def _leave(self, world: World) -> None:
         for key in list(world.rows):
@@ -142,12 +142,9 @@ class History:
             world.expire()
         now = worlds[0].now
         nodes = {w.node: self._observed(w) for w in worlds if self._dense or w.node in self._fresh}
-        if not nodes and now < self._look_again_at and not any(world.changed for world in worlds):
-            return
         self._fresh -= nodes.keys()
-        clusters = {name: self._cluster(name) for world in worlds for name in world.clusters}
+        clusters = {name: self._cluster(name) for name in sorted({name for world in worlds for name in world.clusters})}
         found = plan_round(self.state, Observations(now=now, wall_now=now, nodes=nodes, clusters=clusters))
-        self._look_again_at = found.look_again_at
         self._memory.apply(found.remember)
         self.state.unwritten.clear()
         self._check_decisions()

@@ -18,6 +18,7 @@ from fallow_hookspecs import Offer, Resources
 
 ROW = RowKey("n1", "yarn/etl", "n1:8041")
 CONTENT: dict[str, Any] = {
+    "known": {ROW: True},
     "in_flight": {ROW: (Resources(1000, 2**30), Resources(2000, 2**31))},
     "originals": {ROW: Original(size=Resources(8000, 2**33), started="4711@12")},
     "refreshed": {ROW: 1.7e9},

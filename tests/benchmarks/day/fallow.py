@@ -63,7 +63,7 @@ class Fallow:
                 take_back=self.taking_back,
                 names=frozenset(self.accounts),
                 memory=self.memory,
-                awaited=set(self.memory.refreshed),
+                awaited=set(self.memory.known),
             )
         return self._state
 

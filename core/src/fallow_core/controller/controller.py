@@ -60,7 +60,7 @@ class Controller:
             take_back=take_back or TakeBackPolicy(),
             names=frozenset(names),
             memory=journal.memory,
-            awaited={key for key in journal.memory.refreshed if key.cluster in names},
+            awaited={key for key in journal.memory.known if key.cluster in names},
             unknown_until=clock() + publishing.in_flight_seconds if journal.lost else -math.inf,
         )
 
@@ -99,7 +99,7 @@ class Controller:
                 remembered = Remembered(
                     in_flight=memory.in_flight.get(key, ()),
                     ended_at=now,
-                    refreshed_at=now - max(0.0, wall_now - memory.refreshed[key]),
+                    refreshed_at=now - max(0.0, wall_now - memory.refreshed[key]) if key in memory.refreshed else None,
                 )
                 cluster.remember(key, remembered)
         self.clusters[cluster.name] = cluster

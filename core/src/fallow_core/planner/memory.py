@@ -31,19 +31,23 @@ class Original:
 class Change:
     """What to remember from now on, by row or scope; `None` where it is to be forgotten."""
 
+    known: Mapping[RowKey, bool | None] = field(default_factory=dict)
     in_flight: Mapping[RowKey, tuple[Resources, ...] | None] = field(default_factory=dict)
     originals: Mapping[RowKey, Original | None] = field(default_factory=dict)
     refreshed: Mapping[RowKey, float | None] = field(default_factory=dict)
     switches: Mapping[str, Switch | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        return bool(self.in_flight or self.originals or self.refreshed or self.switches)
+        return any(getattr(self, each.name) for each in fields(self))
 
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """What is remembered. `refreshed`: when a row was last sent a size, in seconds since 1970."""
+    """What is remembered. `known`: the rows that were reported: after a restart nothing grows beside them before they
+    are reported again. `refreshed`: when a row was last sent a size, in seconds since 1970.
+    """
 
+    known: dict[RowKey, bool] = field(default_factory=dict)
     in_flight: dict[RowKey, tuple[Resources, ...]] = field(default_factory=dict)
     originals: dict[RowKey, Original] = field(default_factory=dict)
     refreshed: dict[RowKey, float] = field(default_factory=dict)
@@ -75,6 +79,8 @@ def change_of(
     kept: Collection[RowKey],
     sendings: Iterable[Sending],
     wall_now: float,
+    *,
+    lends: bool,
 ) -> Change:
     """What differs from what is remembered.
 
@@ -84,7 +90,9 @@ def change_of(
     :param kept: rows of which nothing is forgotten, as nobody has reported them yet, or their cluster is not
     configured.
     :param sendings: what is sent now: it counts as in flight from now on.
+    :param lends: sizes are sent; otherwise rows that nobody resized need not be known after a restart.
     """
+    known: dict[RowKey, bool | None] = {}
     in_flight: dict[RowKey, tuple[Resources, ...] | None] = {}
     refreshed: dict[RowKey, float | None] = {}
     originals: dict[RowKey, Original | None] = {}
@@ -92,17 +100,20 @@ def change_of(
         sizes = () if row is None else tuple(sent.size for sent in row.in_flight)
         if (row is not None or key not in kept) and sizes != memory.in_flight.get(key, ()):
             in_flight[key] = sizes or None
-        if row is None and key not in kept and key in memory.refreshed:
-            refreshed[key] = None
+        if row is not None and lends and key not in memory.known:
+            known[key] = True
+        if row is None and key not in kept:
+            known |= dict.fromkeys({key} & memory.known.keys())
+            refreshed |= dict.fromkeys({key} & memory.refreshed.keys())
     for sending in sendings:
         row = sending.row
         in_flight[row.key] = (*(sent.size for sent in row.in_flight), sending.due.size)
         refreshed[row.key] = wall_now
-        known = memory.originals.get(row.key)
-        original = _original(row, known, sending.started)
-        if original is not None and original != known:
+        before = memory.originals.get(row.key)
+        original = _original(row, before, sending.started)
+        if original is not None and original != before:
             originals[row.key] = original
-    return Change(in_flight=in_flight, originals=originals, refreshed=refreshed)
+    return Change(known=known, in_flight=in_flight, originals=originals, refreshed=refreshed)
 
 
 def may_go_unrecorded(sending: Sending, memory: Memory) -> bool:

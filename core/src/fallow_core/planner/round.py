@@ -202,7 +202,8 @@ def _change(
     """What has to be written down; the rows stay in `unwritten` until the caller says that it was."""
     rows = {key: clusters[key.cluster].rows.get(key) if key.cluster in clusters else None for key in state.unwritten}
     kept = {key for key in rows if key in state.awaited or key.cluster not in state.names}
-    return change_of(state.memory, rows, kept, sendings, wall_now)
+    lends = state.publishing.mode is PublishingMode.ENFORCE
+    return change_of(state.memory, rows, kept, sendings, wall_now, lends=lends)
 
 
 def written(state: PlannerState, change: Change) -> None:

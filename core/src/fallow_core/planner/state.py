@@ -131,7 +131,7 @@ def add_cluster(state: PlannerState, name: str) -> None:
     state.names |= {name}
     state.removal_reasons.pop(name, None)
     if state.removed.pop(name, None) is None:
-        state.awaited |= {key for key in state.memory.refreshed if key.cluster == name}
+        state.awaited |= {key for key in state.memory.known if key.cluster == name}
     state.look_at_all()
 
 

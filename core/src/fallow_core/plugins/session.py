@@ -47,14 +47,14 @@ CALLS = ("report", "list_tasks", "offers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remembered:
-    """What an earlier process knew of a row: the sizes it had in flight, and when it last sent one.
+    """What an earlier process knew of a row: the sizes it had in flight, and when it last sent one, if it did.
 
     `ended_at`: by when its calls had ended. Times are monotonic.
     """
 
     in_flight: tuple[Resources, ...]
     ended_at: float
-    refreshed_at: float
+    refreshed_at: float | None
 
 
 @dataclass(slots=True)

@@ -133,7 +133,7 @@ def _unusable(state_dir: Path, error: OSError) -> StateError:
     return StateError(f"cannot use the state directory {state_dir}: {error.strerror}; set stateDir")
 
 
-_FIELDS = ("in_flight", "originals", "refreshed", "switches")
+_FIELDS = ("known", "in_flight", "originals", "refreshed", "switches")
 
 
 def _line(content: Change | Memory, **head: int) -> str:
@@ -149,7 +149,7 @@ def _pairs(values: Mapping[Any, Any]) -> list[Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [asdict(each) for each in value]
-    return value if value is None or isinstance(value, float) else asdict(value)
+    return value if value is None or isinstance(value, bool | float) else asdict(value)
 
 
 def _decoded(lines: list[bytes]) -> Memory:
@@ -164,6 +164,7 @@ def _decoded(lines: list[bytes]) -> Memory:
 
 def _change(data: dict[str, Any]) -> Change:
     return Change(
+        known={RowKey(*key): None if value is None else bool(value) for key, value in data.get("known", ())},
         in_flight={
             RowKey(*key): None if sizes is None else tuple(_resources(size) for size in sizes)
             for key, sizes in data.get("in_flight", ())
