@@ -7,7 +7,7 @@ import pytest
 from core.tests.fake_standalone import cluster_file, config
 
 from fallow_core.config.changes import in_force, policy_differs
-from fallow_core.config.file_stamps import FileStamps, look
+from fallow_core.config.file_stamps import FileChanges, stamps
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import ClusterSettings, Config
 from fallow_core.model.node_policies import NodePolicies
@@ -97,19 +97,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def looked(folder: Path) -> Any:
-    return look(folder / "fallow.yaml", folder / "clusters.d")
+    return stamps(folder / "fallow.yaml", folder / "clusters.d")
 
 
 @pytest.mark.parametrize("name", ["fallow.yaml", "clusters.d/etl.yaml", "clusters.d/new.yaml", "clusters.d/new.yml"])
 def test_a_file_that_is_changed_or_added_is_noticed_when_it_rests(folder: Path, name: str) -> None:
-    watch = FileStamps(looked(folder))
+    watch = FileChanges(looked(folder))
     assert not watch.settled(looked(folder))
     (folder / name).write_text("bb")
     assert not watch.settled(looked(folder))
     (folder / name).write_text("ccc")
     assert not watch.settled(looked(folder))
     assert watch.settled(looked(folder))
-    watch.taken = looked(folder)
+    watch.read = looked(folder)
     assert not watch.settled(looked(folder))
 
 
@@ -141,6 +141,6 @@ def test_a_directory_that_is_gone_is_noticed(folder: Path) -> None:
 
 
 def test_without_a_look_from_before_the_first_one_counts(folder: Path) -> None:
-    watch = FileStamps(None)
+    watch = FileChanges(None)
     assert not watch.settled(looked(folder))
     assert not watch.settled(looked(folder))

@@ -42,7 +42,7 @@ def in_force(old: Config, read: Config) -> Config:
     core = old if refused else read
     problems = (*read.problems, *refused)
     clusters = _clusters(old, read, {problem.file for problem in read.problems})
-    return replace(core, clusters=clusters, problems=problems, named=read.named, seen=read.seen)
+    return replace(core, clusters=clusters, problems=problems, named=read.named, stamps=read.stamps)
 
 
 def _clusters(old: Config, read: Config, refused: Collection[object]) -> tuple[ClusterSettings, ...]:

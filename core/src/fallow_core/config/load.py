@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fallow_core.config.document import Document, read
-from fallow_core.config.file_stamps import Look, look, stamp
+from fallow_core.config.file_stamps import Stamps, stamp, stamps
+from fallow_core.config.from_models import cluster_of, config_of
 from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFile
 from fallow_core.config.problems import Problem, error_of
 from fallow_core.config.settings import CORE_FILE, ClusterSettings, Config, PluginLoader
-from fallow_core.config.settings_from_models import cluster_of, config_of
 from fallow_core.config.validation import validate
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
@@ -33,11 +33,11 @@ def load(path: Path, load_plugin: PluginLoader, *, as_agent: bool = False) -> Co
     before = {file.absolute(): stamp(file)}
     core, document, problems = _core(file)
     directory = clusters_dir(file, document)
-    seen = {**look(file, directory), **before}
+    found_stamps = {**stamps(file, directory), **before}
     found = _clusters(file, directory, document, load_plugin, as_agent=as_agent)
     if core is None:
         raise error_of([*problems, *found.problems])
-    return _with(core, found, (), seen)
+    return _with(core, found, (), found_stamps)
 
 
 def load_again(config: Config, load_plugin: PluginLoader, *, as_agent: bool = False) -> Config:
@@ -45,19 +45,19 @@ def load_again(config: Config, load_plugin: PluginLoader, *, as_agent: bool = Fa
 
     Where the core file is wrong, what it said before stays; the cluster files are those of the directory in force.
     """
-    seen = look(config.file, config.clusters_dir)
+    found_stamps = stamps(config.file, config.clusters_dir)
     core, document, problems = _core(config.file)
     must_be_there = bool(config.clusters)
     found = _clusters(
         config.file, config.clusters_dir, document, load_plugin, must_be_there=must_be_there, as_agent=as_agent
     )
-    return _with(config if core is None else core, found, problems, seen)
+    return _with(config if core is None else core, found, problems, found_stamps)
 
 
-def _with(core: Config, found: "_Clusters", problems: Iterable[Problem], seen: Look) -> Config:
-    """The settings of a core file with what was found in the clusters' directory."""
+def _with(core: Config, found: "_Clusters", problems: Iterable[Problem], found_stamps: Stamps) -> Config:
+    """The settings of a core file with the clusters that were found."""
     every = (*problems, *found.problems)
-    return replace(core, clusters=found.clusters, problems=every, named=found.named, seen=seen)
+    return replace(core, clusters=found.clusters, problems=every, named=found.named, stamps=found_stamps)
 
 
 def _core(file: Path) -> tuple[Config | None, Document | None, list[Problem]]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fallow_core.config.file_stamps import Look
+from fallow_core.config.file_stamps import Stamps
 from fallow_core.config.problems import Problem
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
@@ -68,4 +68,4 @@ class Config:
     clusters: tuple[ClusterSettings, ...] = ()
     problems: tuple[Problem, ...] = ()
     named: frozenset[str] = frozenset()
-    seen: Look | None = field(default=None, compare=False, repr=False)
+    stamps: Stamps | None = field(default=None, compare=False, repr=False)

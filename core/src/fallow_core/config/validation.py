@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from fallow_core.config.allowed_values import allowed_keys, allowed_values
 from fallow_core.config.document import Document
 from fallow_core.config.problems import KeyPath, Problem, shown
-from fallow_core.config.schema import allowed_keys, allowed_values
 
 
 def validate(model: Any, data: Any, document: Document, at: KeyPath = ()) -> tuple[Any, list[Problem]]:
