@@ -67,8 +67,22 @@ def test_of_a_core_file_with_a_key_that_needs_a_restart_nothing_is_taken() -> No
     found = in_force(files(cluster()), read)
     assert (found.state_dir, found.on_exit) == (FOLDER / "state", ExitMode.FLOOR)
     assert weights(found) == {"alpha/etl": 2}
-    text = "/etc/fallow/fallow.yaml: stateDir: restart Fallow for stateDir; until then the file counts as it was"
-    assert [str(problem) for problem in found.problems] == [text]
+    text = "stateDir: restart Fallow for stateDir; until then the settings from before stay in force"
+    assert [str(problem) for problem in found.problems] == [f"/etc/fallow/fallow.yaml: {text}"]
+
+
+BATCH = replace(cluster("etl"), node_selector={"pool": "batch"})
+
+
+def test_a_cluster_whose_selector_does_not_match_any_more_is_none_of_this_host() -> None:
+    found = in_force(files(cluster("etl")), files(not_selected=(BATCH,), named=("alpha/etl",)))
+    assert (found.clusters, found.not_selected) == ((), (BATCH,))
+
+
+def test_new_labels_select_a_cluster_whose_file_is_refused() -> None:
+    old = files(not_selected=(BATCH,), named=("alpha/etl",))
+    read = files(problems=(Problem(file=FILE, message="bad"),), node_labels={"pool": "batch"})
+    assert in_force(old, read).clusters == (BATCH,)
 
 
 @pytest.mark.parametrize(

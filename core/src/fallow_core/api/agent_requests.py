@@ -74,6 +74,7 @@ def status(fallow: AgentProcess) -> View:
         "config_file": str(fallow.config.file),
         "building": fallow.builds.building,
         "failed": dict(fallow.builds.failed),
+        "not_selected": fallow.config.not_selected_reasons,
         "config_problems": fallow.refusals.lines(),
         "refused_files": fallow.refusals.shown(),
         "departing": {},

@@ -50,6 +50,7 @@ def status(fallow: Standalone) -> dict[str, Any]:
         "config_file": str(fallow.config.file),
         "building": fallow.builds.building,
         "failed": dict(fallow.builds.failed),
+        "not_selected": fallow.config.not_selected_reasons,
         "config_problems": _config_problems(fallow),
         "refused_files": fallow.refusals.shown(),
         "departing": dict(fallow.controller.departing.reasons),

@@ -12,7 +12,7 @@ from fallow_core.config.file_stamps import Stamps, stamp, stamps
 from fallow_core.config.from_models import cluster_of, config_of
 from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFile
 from fallow_core.config.problems import Problem, error_of
-from fallow_core.config.settings import CORE_FILE, ClusterSettings, Config, PluginLoader
+from fallow_core.config.settings import CORE_FILE, ClusterSettings, Config, PluginLoader, with_clusters
 from fallow_core.config.validation import validate
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
@@ -47,7 +47,7 @@ def load_again(config: Config, load_plugin: PluginLoader, *, as_agent: bool = Fa
     """
     found_stamps = stamps(config.file, config.clusters_dir)
     core, document, problems = _core(config.file)
-    must_be_there = bool(config.clusters)
+    must_be_there = bool(config.correct_clusters)
     found = _clusters(
         config.file, config.clusters_dir, document, load_plugin, must_be_there=must_be_there, as_agent=as_agent
     )
@@ -57,7 +57,8 @@ def load_again(config: Config, load_plugin: PluginLoader, *, as_agent: bool = Fa
 def _with(core: Config, found: "_Clusters", problems: Iterable[Problem], found_stamps: Stamps) -> Config:
     """The settings of a core file with the clusters that were found."""
     every = (*problems, *found.problems)
-    return replace(core, clusters=found.clusters, problems=every, named=found.named, stamps=found_stamps)
+    core = replace(core, problems=every, named=found.named, stamps=found_stamps)
+    return with_clusters(core, found.clusters)
 
 
 def _core(file: Path) -> tuple[Config | None, Document | None, list[Problem]]:

@@ -40,7 +40,11 @@ GIVE_BACK_SECONDS = 120.0
 
 def of_agents(config: Config) -> Config:
     """The configuration as an agent has it: the clusters whose files name that role, in that role alone."""
-    return replace(config, clusters=tuple(_of_agent(c) for c in config.clusters if Role.AGENT in c.config.roles))
+    clusters, not_selected = (
+        tuple(_of_agent(cluster) for cluster in every if Role.AGENT in cluster.config.roles)
+        for every in (config.clusters, config.not_selected)
+    )
+    return replace(config, clusters=clusters, not_selected=not_selected)
 
 
 def _of_agent(cluster: ClusterSettings) -> ClusterSettings:
@@ -164,6 +168,7 @@ class AgentProcess(NodeProcess):
         self.refusals.note(new.problems, time.time())
         for problem in new.problems:
             event(log, logging.ERROR, "file_refused", problem=problem)
+        self.node = self.followed.node = replace(self.node, labels=new.node_labels)
         self.followed.watched.policies = new.policies
         self.agent.set_policy(new.qos)
         if new.log_level != old.log_level:

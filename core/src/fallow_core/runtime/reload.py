@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +155,8 @@ def _policies(fallow: Standalone, old: Config, new: Config) -> None:
     if changes.policy_differs(old, new):
         fallow.controller.taking_back.settle(fallow.clock())
         event(log, logging.INFO, "policy_changed", mode=new.publishing.mode)
+    fallow.node = replace(fallow.node, labels=new.node_labels)
+    fallow.controller.nodes = (fallow.node,)
     fallow.controller.configure(new.policies, new.publishing, new.take_back)
     fallow.agent.set_policy(new.qos)
     if new.log_level != old.log_level:

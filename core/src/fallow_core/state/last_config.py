@@ -23,7 +23,7 @@ def keep(config: Config) -> str:
         _copy(config.file, folder / CORE_FILE)
         if clusters is None:
             return ""  # the copy names the same directory
-        wanted = {folder / clusters / cluster.file.name: cluster.file for cluster in config.clusters}
+        wanted = {folder / clusters / cluster.file.name: cluster.file for cluster in config.correct_clusters}
         for copy, file in wanted.items():
             _copy(file, copy)
         for copy in (folder / clusters).glob("*.yaml"):
