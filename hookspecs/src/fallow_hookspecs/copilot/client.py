@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol, cast
 import grpc
 
 from fallow_hookspecs.capacity import CapacityReport, Node, Offer
-from fallow_hookspecs.copilot import from_messages, to_messages
-from fallow_hookspecs.copilot.many import Newest
+from fallow_hookspecs.copilot import messages
+from fallow_hookspecs.copilot.fast_read import Known
 from fallow_hookspecs.copilot.status import OPTIONS, error_of, path_of
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 from fallow_hookspecs.errors import PluginError
@@ -126,13 +126,13 @@ class _Copilot:
         self.caller = caller
         self.findings = findings
         self.nodes: tuple[tuple[Node, ...], bytes] = ((), b"")
-        self.reads, self.acts = Newest(), Newest()  # of each lane, because what one is told the other may not be
+        self.reads, self.acts = Known(), Known()  # of each lane, because what one is told the other may not be
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
         """What is found at this end, and what the copilot finds."""
         own = self.findings(timeout_seconds)
-        request = to_messages.diagnose_request(nodes).SerializeToString()
-        return own + from_messages.findings(self.caller.call("Diagnose", request, timeout_seconds))
+        request = messages.diagnose_request(nodes).SerializeToString()
+        return own + messages.read_findings(self.caller.call("Diagnose", request, timeout_seconds))
 
     def close(self) -> None:
         """End the connection."""
@@ -143,7 +143,7 @@ def _nodes(self: _Copilot, nodes: tuple[Node, ...]) -> bytes:
     """The nodes of a request. They are thousands and seldom change: the same ones are converted once."""
     known, data = self.nodes
     if nodes is not known:
-        data = to_messages.report_request(nodes, ()).SerializeToString()
+        data = messages.report_request(nodes, ()).SerializeToString()
         self.nodes = (nodes, data)
     return data
 
@@ -154,30 +154,30 @@ def report_capacity(
 ) -> CapacityReport:
     """Ask, or pass on the offers."""
     # Messages in a row are one message with the fields of all.
-    request = _nodes(self, nodes) + to_messages.report_request((), offers).SerializeToString()
+    request = _nodes(self, nodes) + messages.report_request((), offers).SerializeToString()
     message = self.caller.call("ReportCapacity", request, timeout_seconds)
-    return from_messages.capacity_report(message, self.acts if offers else self.reads)
+    return messages.read_report(message, self.acts if offers else self.reads)
 
 
 @hookimpl
 def list_tasks(self: _Copilot, node: Node, timeout_seconds: float) -> TaskList:
     """Ask for the tasks."""
-    request = to_messages.list_request(node).SerializeToString()
-    return from_messages.task_list(self.caller.call("ListTasks", request, timeout_seconds), self.reads)
+    request = messages.list_request(node).SerializeToString()
+    return messages.read_task_list(self.caller.call("ListTasks", request, timeout_seconds), self.reads)
 
 
 @hookimpl
 def kill_tasks(self: _Copilot, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
     """Pass on the order."""
-    request = to_messages.kill_request(node, order).SerializeToString()
-    return from_messages.kill_outcome(self.caller.call("KillTasks", request, timeout_seconds))
+    request = messages.kill_request(node, order).SerializeToString()
+    return messages.read_outcome(self.caller.call("KillTasks", request, timeout_seconds))
 
 
 @hookimpl
 def set_cgroup_parent(self: _Copilot, node: Node, parent: str, timeout_seconds: float) -> Placement:
     """Pass on the directory."""
-    request = to_messages.place_request(node, parent).SerializeToString()
-    return from_messages.placement(self.caller.call("SetCgroupParent", request, timeout_seconds))
+    request = messages.place_request(node, parent).SerializeToString()
+    return messages.read_placement(self.caller.call("SetCgroupParent", request, timeout_seconds))
 
 
 _HOOKS: Final = {hook.__name__: hook for hook in (report_capacity, list_tasks, kill_tasks, set_cgroup_parent)}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from fallow_hookspecs.copilot.errors import CopilotError
+from fallow_hookspecs.copilot import CopilotError
 
 GRACE_SECONDS: Final = 3.0
 

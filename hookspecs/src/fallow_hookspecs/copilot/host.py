@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from fallow_hookspecs import ENTRY_POINT_GROUP, ClusterConfig, Instance, Plugin, Role
-from fallow_hookspecs.copilot.errors import CopilotError
+from fallow_hookspecs.copilot import CopilotError
 from fallow_hookspecs.fitting import Hooks, UnfitError, hooks_of, level_misfit
 
 

@@ -18,7 +18,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fallow_hookspecs import CapacityReport, Finding, KillOutcome, Node, Placement, PluginError, TaskList
-from fallow_hookspecs.copilot import from_messages, to_messages
+from fallow_hookspecs.copilot import messages
 from fallow_hookspecs.copilot.host import Hosted
 from fallow_hookspecs.copilot.lanes import Lane
 from fallow_hookspecs.copilot.status import OPTIONS, SERVICE, status_of
@@ -74,43 +74,43 @@ class Service:
         hook, reads, acts = self._hosted.hooks.caller, self._reads, self._acts
 
         def report(request: pb.ReportCapacityRequest, seconds: float) -> CapacityReport:
-            offers = from_messages.offers(request.offers)
+            offers = messages.read_offers(request.offers)
             answer = hook.report_capacity(nodes=self._nodes_of(request), offers=offers, timeout_seconds=seconds)
             return _checked(answer, CapacityReport, "report_capacity")
 
         def list_tasks(request: pb.ListTasksRequest, seconds: float) -> TaskList:
-            answer = hook.list_tasks(node=from_messages.node(request.node), timeout_seconds=seconds)
+            answer = hook.list_tasks(node=messages.read_node(request.node), timeout_seconds=seconds)
             return _checked(answer, TaskList, "list_tasks")
 
         def kill(request: pb.KillTasksRequest, seconds: float) -> KillOutcome:
-            node, order = from_messages.node(request.node), from_messages.kill_order(request)
+            node, order = messages.read_node(request.node), messages.read_order(request)
             return _checked(hook.kill_tasks(node=node, order=order, timeout_seconds=seconds), KillOutcome, "kill_tasks")
 
         def place(request: pb.SetCgroupParentRequest, seconds: float) -> Placement:
-            node = from_messages.node(request.node)
+            node = messages.read_node(request.node)
             answer = hook.set_cgroup_parent(node=node, parent=request.parent, timeout_seconds=seconds)
             return _checked(answer, Placement, "set_cgroup_parent")
 
         def diagnose(request: pb.DiagnoseRequest, seconds: float) -> tuple[Finding, ...]:
-            return self._hosted.instance.diagnose(from_messages.nodes(request.nodes), seconds)
+            return self._hosted.instance.diagnose(messages.read_nodes(request.nodes), seconds)
 
         made = {
             "Describe": _handler(pb.DescribeRequest, lambda request, context: self._description()),
             "ReportCapacity": self._hook(
-                "report_capacity", pb.ReportCapacityRequest, None, report, to_messages.capacity_report
+                "report_capacity", pb.ReportCapacityRequest, None, report, messages.report_message
             ),
-            "ListTasks": self._hook("list_tasks", pb.ListTasksRequest, reads, list_tasks, to_messages.task_list),
-            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, acts, kill, to_messages.kill_outcome),
+            "ListTasks": self._hook("list_tasks", pb.ListTasksRequest, reads, list_tasks, messages.task_list_message),
+            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, acts, kill, messages.outcome_message),
             "SetCgroupParent": self._hook(
-                "set_cgroup_parent", pb.SetCgroupParentRequest, acts, place, to_messages.placement
+                "set_cgroup_parent", pb.SetCgroupParentRequest, acts, place, messages.placement_message
             ),
-            "Diagnose": self._hook("", pb.DiagnoseRequest, reads, diagnose, to_messages.findings),
+            "Diagnose": self._hook("", pb.DiagnoseRequest, reads, diagnose, messages.findings_message),
         }
         return grpc.method_handlers_generic_handler(SERVICE, made)
 
     def _description(self) -> pb.DescribeResponse:
         hosted = self._hosted
-        return to_messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks.implemented)
+        return messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks.implemented)
 
     def _hook(
         self,
@@ -143,7 +143,7 @@ class Service:
         request.ClearField("offers")
         message, nodes = self._nodes
         if message != request:
-            nodes = from_messages.nodes(request.nodes)
+            nodes = messages.read_nodes(request.nodes)
             self._nodes = (request, nodes)
         return nodes
 

@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from fallow_hookspecs.copilot.errors import CopilotError
+from fallow_hookspecs.copilot import CopilotError
 
 DIRECTORY_MODE: Final = 0o700
 SOCKET_UMASK: Final = 0o117
