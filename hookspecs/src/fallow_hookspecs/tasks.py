@@ -28,7 +28,7 @@ class TaskState(StrEnum):
 
     STARTING = "starting"
     RUNNING = "running"
-    TERMINATING = "termination"
+    TERMINATING = "terminating"
 
 
 class TaskRole(StrEnum):
@@ -106,7 +106,7 @@ class KillOrder:
 class KillResult(StrEnum):
     """What became of one task of an order. `EVICT`: it is a pod, core uses the Eviction API."""
 
-    TERMINATING = "termination"
+    TERMINATING = "terminating"
     ALREADY_GONE = "already gone"
     SPARED = "spared"
     EVICT = "evict"
