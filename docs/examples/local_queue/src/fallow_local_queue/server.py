@@ -1,6 +1,6 @@
-"""The resource manager: a queue of shell commands, it runs those that fit its size, in order.
+"""The resource manager: a queue of shell commands. It starts them in order while they fit its size.
 
-It listens on a Unix socket, and answers each line of JSON with one. With a smaller size it starts nothing new until its jobs fit.
+It listens on a Unix socket and answers each line of JSON with a line. If its size shrinks, it only starts nothing new.
 """
 
 import contextlib
