@@ -48,11 +48,18 @@ class ConfigModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a plugin needs to work, in words for the operator; `fallow doctor` checks what it can."""
+    """What a plugin needs on each host. `fallow doctor` checks it for each cluster of the plugin.
 
-    rbac_rules: tuple[Mapping[str, Any], ...] = ()
+    Each text begins with the thing that is needed, and may say why: `pidfd, to terminate a container`. The doctor knows
+    the kernel features `cgroup v1`, `cgroup v2`, `pidfd` and `psi`, the capabilities of capabilities(7) such as
+    `CAP_SYS_PTRACE`, and files by their absolute path, which must be readable. It shows any other text unchecked, and
+    RBAC rules too, because only Kubernetes can check them.
+    """
+
     kernel_features: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    rbac_rules: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fallow_core.errors import PluginLoadError
-from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin
+from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Plugin
 
 LONGEST_SOCKET_PATH_BYTES = 107
 
@@ -60,5 +60,4 @@ PLUGIN = Plugin(
     config_model=_config_model,
     build=_build,
     config_template=TEMPLATE,
-    needs=Needs(files=("the copilot's socket, in a directory of its own that belongs to root",)),
 )
