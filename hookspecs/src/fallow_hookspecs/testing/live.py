@@ -14,7 +14,6 @@ import pytest
 from fallow_hookspecs.capacity import CapacityReport, Node, Offer, Resources
 from fallow_hookspecs.placement import Placement
 from fallow_hookspecs.plugin import ENTRY_POINT_GROUP, Role
-from fallow_hookspecs.pytest_plugin import LIVE_OPTION
 from fallow_hookspecs.tasks import KillOrder, KillOutcome
 from fallow_hookspecs.testing.calling import Called
 from fallow_hookspecs.testing.framework import Framework, UnableError
@@ -96,7 +95,7 @@ def _unable() -> NoReturn:
 @pytest.fixture(scope="module")
 def fallow_framework(pytestconfig: pytest.Config) -> Framework:
     """The cluster that the option describes."""
-    return LiveFramework(json.loads(Path(pytestconfig.getoption(LIVE_OPTION)).read_text(encoding="utf-8")))
+    return LiveFramework(json.loads(Path(pytestconfig.getoption("--fallow-live")).read_text(encoding="utf-8")))
 
 
 class TestController(PluginSuite, ReportSuite):
