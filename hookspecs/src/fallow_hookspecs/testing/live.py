@@ -1,6 +1,6 @@
-"""The suites of a cluster as it is: it is asked, and nothing in it changes. `fallow plugins check --config` runs them.
+"""The suites for a live cluster, which they only read. `fallow plugins check --config` runs them.
 
-What has to be driven to be tried is skipped.
+Tests that would have to change the cluster are skipped.
 """
 
 import json
@@ -23,7 +23,7 @@ from fallow_hookspecs.testing.tasks_suite import TasksSuite
 
 
 class LiveFramework(Framework):
-    """A cluster of which only its configuration is known.
+    """A cluster that is known only by its configuration.
 
     `described` has the `plugin`, its `spec` and `roles` as in a cluster file, and the `node`: its `name` and
     `addresses`.
