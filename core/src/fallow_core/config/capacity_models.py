@@ -48,7 +48,7 @@ NotEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 
 class WindowChange(Model):
-    """What differs for one resource in a window of a schedule."""
+    """The values for one resource in a window of a schedule."""
 
     watermark_percent: Percent | None = None
     overcommit_percent: Ratio | None = None
@@ -67,7 +67,7 @@ class WindowModel(Model):
 
 
 class ScheduleModel(Model):
-    """When other amounts may be lent."""
+    """The times when another share may be lent."""
 
     time_zone: Annotated[str, BeforeValidator(_time_zone)] = "UTC"
     ramp_seconds: Annotated[float, written(within("0s", "4h"))] = 900.0
@@ -135,7 +135,7 @@ class Capacity(Model):
 
 
 class PoolModel(Model):
-    """The nodes that have all these labels."""
+    """A pool: the nodes with all these labels."""
 
     name: NotEmpty
     node_selector: Annotated[dict[str, str], Field(min_length=1)]
@@ -150,7 +150,7 @@ class NodeModel(Model):
 
 
 def pools_problem(pools: list[PoolModel]) -> tuple[tuple[int, str], str] | None:
-    """The first pool, and key of it, that no node can be in or that cannot be told from another; and why."""
+    """The first pool, and its key, that no node can belong to or whose name is taken; and why."""
     for index, pool in enumerate(pools):
         for earlier in pools[:index]:
             if pool.name == earlier.name:
@@ -162,6 +162,6 @@ def pools_problem(pools: list[PoolModel]) -> tuple[tuple[int, str], str] | None:
 
 
 def double_node(nodes: list[NodeModel]) -> tuple[int, str] | None:
-    """The first node that is there twice: where, and its name."""
+    """The first node that is listed twice: its index and its name."""
     names: list[Any] = [node.name for node in nodes]
     return next(((i, name) for i, name in enumerate(names) if name in names[:i]), None)
