@@ -11,9 +11,9 @@ from typing import Any
 from core.tests.fake_framework import CAPACITY, ENFORCE, WHOLE_NODE, Framework, cluster_config, plugin_of
 
 from fallow_core.api.control_socket import ControlServer
+from fallow_core.config.from_models import config_of
 from fallow_core.config.models import CoreFile
 from fallow_core.config.settings import ClusterSettings, Config
-from fallow_core.config.settings_from_models import config_of
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import NodeSample, Usage

@@ -26,7 +26,7 @@ LASTS_SECONDS = 60
 def drawn(seed: int, *, full: bool = False) -> tuple[list[Layout], list[list[Step]]]:
     """The nodes of a history with what happens to each; in a full one more is often promised than can be lent."""
     rng = Random(seed)
-    nodes = rng.choice((1, 1, 1, 2, 3))
+    nodes = rng.choice((1, 1, 1, 1, 1, 1, 2, 3))
     common = Layout(
         rows=(),
         floor=rng.choice((FLOOR, NOTHING)),

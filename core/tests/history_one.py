@@ -125,7 +125,6 @@ class History:
         for key in list(world.rows):
             del world.rows[key]
             world.changed.add(key)
-        self._tick([world])
         forget_node(self.state, world.node)
 
     def _second(self, worlds: Sequence[World]) -> None:
@@ -143,7 +142,8 @@ class History:
         now = worlds[0].now
         nodes = {w.node: self._observed(w) for w in worlds if self._dense or w.node in self._fresh}
         self._fresh -= nodes.keys()
-        clusters = {name: self._cluster(name) for name in sorted({name for world in worlds for name in world.clusters})}
+        names = sorted({name for world in self.worlds for name in world.clusters})
+        clusters = {name: self._cluster(name) for name in names}
         found = plan_round(self.state, Observations(now=now, wall_now=now, nodes=nodes, clusters=clusters))
         self._memory.apply(found.remember)
         self.state.unwritten.clear()

@@ -8,6 +8,7 @@ from core.tests.fake_agent_process import MEMORY, Started, Tasks, row
 from core.tests.fake_framework import CAPACITY, GIB, FakeNode, Framework, size
 
 from fallow_core.api.control_socket import Peer
+from fallow_core.config.settings import with_clusters
 from fallow_core.errors import ControlError, StateError
 from fallow_core.model.qos_policy import QosPolicy
 from fallow_core.runtime.agent import AgentProcess
@@ -120,6 +121,18 @@ def test_only_clusters_with_the_role_of_an_agent_are_built_and_in_that_role_alon
     assert roles[-1] == {Role.AGENT}
     assert len(roles) == 1
     started.agent.close()
+
+
+def test_a_reload_of_labels_and_selectors_adds_and_removes_a_cluster(started: Started) -> None:
+    before = started.agent.config
+    batch = [replace(before.clusters[0], node_selector={"pool": "batch"})]
+    started.agent._take(with_clusters(before, batch))
+    assert dict(started.agent.clusters) == {}
+    why = "its nodeSelector pool=batch does not match this host's labels (none)"
+    assert started.ask(request="status")["not_selected"] == {"alpha/etl": why}
+    started.agent._take(with_clusters(replace(before, node_labels={"pool": "batch"}), batch))
+    started.until(lambda: started.agent.clusters)
+    assert started.agent.followed.node.labels == {"pool": "batch"}
 
 
 def test_two_on_one_state_directory_are_refused(started: Started) -> None:

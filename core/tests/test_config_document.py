@@ -67,12 +67,12 @@ def test_a_key_that_is_not_there_has_the_line_of_what_is_around_it(file: Path) -
         ("# nothing\n", ": the file is empty"),
         ("- a\n- b\n", ":1: expected keys and values, such as kind: Fallow"),
         ("word\n", ":1: expected keys and values, such as kind: Fallow"),
-        ("a: 1\n---\nb: 2\n", ":2: a second document; a file holds one"),
+        ("a: 1\n---\nb: 2\n", ":2: a second document; a file may have only one"),
         ("a: 1\nb: !!python/object:os.system x\n", ":2: b: the tag 'tag:yaml.org,2002:python/object:os.system'"),
         ("a: 1\nb: !secret x\n", ":2: b: the tag '!secret' is not supported"),
         ("a: 1\nb: *x\n", ":2: b: anchors (&) and aliases (*) are not supported"),
-        ("a: 1\n? [x]\n: 2\n", ":2: a key under the top is no word"),
-        ("a: 1\n5: 2\n", ":2: the key '5' is no word; quote it"),
+        ("a: 1\n? [x]\n: 2\n", ":2: a key under the top is not a string"),
+        ("a: 1\n5: 2\n", ":2: the key '5' is not a string; quote it"),
         ("a: 1\nb\n", ":3: not YAML: "),
         ("a: [1,\n", ":2: not YAML: "),
         ("a: 1\nb: 'x\n", ":3: not YAML: "),
@@ -100,8 +100,8 @@ def test_tabs_are_told_how_to_indent(file: Path) -> None:
 
 def test_every_key_that_is_there_twice_is_told(file: Path) -> None:
     assert mistakes(file, "a: 1\nb: {c: 1, c: 2}\na:\n  d: 1\n") == [
-        ":2: b.c: the key is there twice, first in line 2; remove one",
-        ":3: a: the key is there twice, first in line 1; remove one",
+        ":2: b.c: the key appears twice, first in line 2; remove one",
+        ":3: a: the key appears twice, first in line 1; remove one",
     ]
 
 

@@ -323,6 +323,7 @@ def test_every_key_of_a_cluster_reaches_its_place(etc: Etc) -> None:
         "spec": {"host": "rm"},
     }
     assert set(keys) == {field.alias for field in ClusterFile.model_fields.values()}
+    etc.write("fallow.yaml", CORE + "node: {labels: {pool: batch}}\n")
     etc.write("clusters.d/etl.yaml", yaml.safe_dump(keys))
     (cluster,) = etc.load().clusters
     assert cluster.name == "alpha/etl"
@@ -354,11 +355,35 @@ def test_with_other_wrappers_another_instance_is_built(etc: Etc) -> None:
 
 
 def test_a_changed_node_selector_is_there_after_the_next_load(etc: Etc) -> None:
-    etc.cluster("etl")
+    etc.write("fallow.yaml", CORE + "node: {labels: {pool: a}}\n")
     etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + "nodeSelector: {pool: a}\n")
-    first = etc.load().clusters[0].node_selector
+    first = etc.load()
     etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + "nodeSelector: {pool: b}\n")
-    assert (first, etc.load().clusters[0].node_selector) == ({"pool": "a"}, {"pool": "b"})
+    second = etc.load()
+    assert (first.clusters[0].node_selector, first.not_selected) == ({"pool": "a"}, ())
+    assert (second.clusters, second.not_selected[0].node_selector) == ((), {"pool": "b"})
+    assert second.not_selected_reasons == {
+        "alpha/etl": "its nodeSelector pool=b does not match this host's labels (pool=a)"
+    }
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "selects"),
+    [
+        ("{}", "{}", True),
+        ("{}", "{pool: a}", True),
+        ("{pool: a}", "{}", False),
+        ("{pool: a}", "{pool: a, zone: x}", True),
+        ("{pool: a, zone: y}", "{pool: a, zone: x}", False),
+    ],
+)
+def test_a_node_selector_matches_the_labels_of_the_core_file(
+    etc: Etc, selector: str, labels: str, selects: bool
+) -> None:
+    etc.write("fallow.yaml", CORE + f"node: {{labels: {labels}}}\n")
+    etc.write("clusters.d/etl.yaml", CLUSTER.format(name="etl") + f"nodeSelector: {selector}\n")
+    found = etc.load()
+    assert (len(found.clusters), len(found.not_selected)) == (int(selects), int(not selects))
 
 
 def test_roles_and_spec_have_defaults(etc: Etc) -> None:

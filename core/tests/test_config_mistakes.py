@@ -55,7 +55,7 @@ CORE = [
 ]
 
 FIRST = [
-    ("apiVersion: fallow/v1", "metadata: this key is required and not there; expected a mapping"),
+    ("apiVersion: fallow/v1", "metadata: this required key is missing; expected a mapping"),
     ("kind: Cluster", ""),
     ("plugin: alpha", ""),
     ("weight: 0", "weight: found 0; expected a value greater than or equal to 1"),
@@ -63,9 +63,9 @@ FIRST = [
     ("limit: {cpu: 101%}", "limit.cpu: found '101%'; expected whole percent from 0 to 100"),
     ("nodeSelector:", ""),
     ("  gpu: true", "nodeSelector.gpu: found true; expected a string; put it in quotes"),
-    ("weight: 2", "weight: the key is there twice, first in line 4; remove one"),
+    ("weight: 2", "weight: the key appears twice, first in line 4; remove one"),
     ("spec:", ""),
-    ("  manager:", "spec.manager.host: this key is required and not there; expected a string"),
+    ("  manager:", "spec.manager.host: this required key is missing; expected a string"),
     ("    prot: 8033", "spec.manager.prot: unknown key; did you mean 'port'? allowed here: host, port"),
     ("  users: [etl, 5]", "spec.users[1]: found 5; expected a string; put it in quotes"),
 ]
@@ -80,7 +80,7 @@ SECOND = [
 
 WRONG_PLACE = [
     ("apiVersion: fallow/v1", ""),
-    ("kind: Fallow", "kind: found 'Fallow'; here belongs a file with kind: Cluster"),
+    ("kind: Fallow", "kind: found 'Fallow'; expected kind: Cluster"),
 ]
 
 
@@ -167,7 +167,7 @@ POOLS = "pools:\n  - {name: a, nodeSelector: {x: '1'}, capacity: {}}\n"
             "6: capacity.schedule.windows[0].from: found '24:01'; expected a time",
         ),
         (f"{WINDOWS}{{from: 00:00, to: 6:00}}", "6: capacity.schedule.windows[0].to: found '6:00'; expected a time of"),
-        (f"{WINDOWS}{{from: 00:00}}", "6: capacity.schedule.windows[0].to: this key is required and not there"),
+        (f"{WINDOWS}{{from: 00:00}}", "6: capacity.schedule.windows[0].to: this required key is missing"),
         (f"{WINDOWS}{{days: [Mon], from: 00:00, to: 01:00}}", "6: capacity.schedule.windows[0].days[0]: found 'Mon'; "),
         (f"{WINDOWS}{{days: [], from: 00:00, to: 01:00}}", "6: capacity.schedule.windows[0].days: "),
         ("capacity: {schedule: {windows: []}}", "3: capacity.schedule.windows: "),
@@ -217,6 +217,16 @@ def test_a_directory_without_a_mistake_is_told_to_be_right(directory: Path, caps
         (directory / f"clusters.d/{name}.yaml").write_text(text)
     assert main(["config", "check", str(directory)]) == 0
     assert capsys.readouterr() == ("ok; publishing mode observe; clusters: alpha/adhoc, alpha/etl\n", "")
+
+
+def test_a_cluster_that_does_not_select_this_host_is_named(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (directory / "fallow.yaml").write_text(f"{ALL}node: {{labels: {{pool: web}}}}\n")
+    text = "apiVersion: fallow/v1\nkind: Cluster\nmetadata: {name: etl}\nplugin: alpha\nspec: {manager: rm}\n"
+    (directory / "clusters.d/etl.yaml").write_text(f"{text}nodeSelector: {{pool: batch}}\n")
+    assert main(["config", "check", str(directory)]) == 0
+    why = "its nodeSelector pool=batch does not match this host's labels (pool=web)"
+    expected = f"ok; publishing mode observe; clusters: none\nalpha/etl: not used on this host: {why}\n"
+    assert capsys.readouterr() == (expected, "")
 
 
 def test_a_path_without_a_configuration_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

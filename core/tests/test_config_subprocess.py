@@ -77,7 +77,7 @@ def cluster(folder: Path, install: Install, monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_read_aside_is_what_would_be_read_here(folder: Path, cluster: Path) -> None:
     found = config_subprocess.Reading(folder).result()
     assert found == load_or_last(folder, discovery.load)
-    assert found.seen is not None
+    assert found.stamps is not None
     assert found.clusters[0].plugin.plugin is discovery.load("alpha").plugin
 
 

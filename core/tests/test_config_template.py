@@ -5,7 +5,7 @@ from typing import Any, get_origin
 import pytest
 
 from fallow_core.cli.main import main
-from fallow_core.config.capacity_models import NodeSettings, PoolSettings, Window
+from fallow_core.config.capacity_models import NodeModel, PoolModel, WindowModel
 from fallow_core.config.document import read
 from fallow_core.config.models import ClusterFile, CoreFile
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
@@ -68,9 +68,11 @@ def test_the_core_template_has_every_key(tmp_path: Path) -> None:
 
 def test_the_core_template_has_every_key_of_what_is_a_list(tmp_path: Path) -> None:
     shown = all_set(CORE_TEMPLATE, tmp_path / "x.yaml")
-    assert shown["capacity"]["schedule"]["windows"][0].keys() == {field.alias for field in Window.model_fields.values()}
-    assert shown["pools"][0].keys() == {field.alias for field in PoolSettings.model_fields.values()}
-    assert shown["nodes"][0].keys() == {field.alias for field in NodeSettings.model_fields.values()}
+    assert shown["capacity"]["schedule"]["windows"][0].keys() == {
+        field.alias for field in WindowModel.model_fields.values()
+    }
+    assert shown["pools"][0].keys() == {field.alias for field in PoolModel.model_fields.values()}
+    assert shown["nodes"][0].keys() == {field.alias for field in NodeModel.model_fields.values()}
 
 
 def test_the_core_template_shows_the_defaults(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_good_file_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         (f"  socket: /{'x' * 120}\n", "longer than 107 bytes"),
         ("  socket: /run/a/socket\n  user: ''\n", "spec.user"),
         ("  socket: /run/a/socket\n  port: 5\n", "port: unknown key; allowed here: socket, user"),
-        ("  user: me\n", "socket: this key is required"),
+        ("  user: me\n", "socket: this required key is missing"),
     ],
 )
 def test_a_mistake_is_shown_with_its_line(

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +9,10 @@ from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import config, serving, standalone
 
 from fallow_core.config.problems import Problem
-from fallow_core.config.settings import Config
-from fallow_core.diagnostics import doctor
+from fallow_core.config.settings import Config, with_clusters
+from fallow_core.diagnostics import clusters, doctor, host, lending
 from fallow_core.diagnostics.doctor import findings
-from fallow_hookspecs import Broken, Finding, Node
+from fallow_hookspecs import Broken, Finding, Needs, Node
 
 NODE = Node(name="n1")
 
@@ -28,6 +29,11 @@ def found(settings: Config) -> dict[tuple[str, str], Finding]:
     return result
 
 
+@pytest.fixture(autouse=True)
+def short_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lending, "MEASURE_SECONDS", 0.05)
+
+
 class Diagnosed(Framework):
     """An instance whose diagnosis is what a test says."""
 
@@ -36,7 +42,7 @@ class Diagnosed(Framework):
         self._diagnose = diagnose
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
-        assert (nodes, timeout_seconds) == ((NODE,), doctor.DIAGNOSE_SECONDS)
+        assert (nodes, timeout_seconds) == ((NODE,), clusters.DIAGNOSE_SECONDS)
         return tuple(self._diagnose())
 
 
@@ -71,9 +77,9 @@ def test_a_plugin_that_fails_is_a_finding_and_hides_no_other(
 
 
 def test_a_plugin_that_hangs_is_a_finding_and_delays_no_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "BUILD_SECONDS", 1.0)
-    monkeypatch.setattr(doctor, "DIAGNOSE_SECONDS", 1.0)
-    monkeypatch.setattr(doctor, "CLOSE_SECONDS", 0.1)
+    monkeypatch.setattr(clusters, "BUILD_SECONDS", 1.0)
+    monkeypatch.setattr(clusters, "DIAGNOSE_SECONDS", 1.0)
+    monkeypatch.setattr(clusters, "CLOSE_SECONDS", 0.1)
     hangs = threading.Event()
     good = Diagnosed(lambda: [Finding(subject="reached", ok=True, detail="rm1")])
     slow = Diagnosed(lambda: [hangs.wait(20)])
@@ -141,7 +147,7 @@ def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Pat
 def test_the_right_to_look_into_processes_of_others_is_told(tmp_path: Path, capabilities: str, ok: bool | None) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "status").write_text(f"Name:\tfallow\nCapPrm:\t{'f' * 16}\nCapEff:\t{capabilities}\n")
-    finding = doctor._processes_of_others(tmp_path)
+    finding = host.processes_of_others(tmp_path)
     assert finding.ok is ok
     assert bool(finding.advice) is (ok is None)
 
@@ -149,6 +155,33 @@ def test_the_right_to_look_into_processes_of_others_is_told(tmp_path: Path, capa
 def test_the_capabilities_that_are_missing_are_named_and_all_that_are_needed_are_advised(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "status").write_text("CapEff:\t0000000000080000\n")
-    finding = doctor._processes_of_others(tmp_path)
-    assert finding.detail.startswith("cannot be looked into without CAP_DAC_READ_SEARCH:")
+    finding = host.processes_of_others(tmp_path)
+    assert finding.detail.startswith("cannot be inspected without CAP_DAC_READ_SEARCH:")
     assert finding.advice.endswith("CAP_DAC_READ_SEARCH and CAP_SYS_PTRACE")
+
+
+def test_a_cluster_that_does_not_select_this_host_is_named_and_not_built(folder: Path) -> None:
+    settings = config(folder, {"etl": fail})
+    settings = with_clusters(settings, [replace(settings.clusters[0], node_selector={"pool": "batch"})])
+    result = found(settings)
+    why = "its nodeSelector pool=batch does not match this host's labels (none)"
+    assert result["alpha/etl", "nodeSelector"].detail == f"not used on this host: {why}"
+    assert "set node.labels" in result["alpha/etl", "nodeSelector"].advice
+    assert {("alpha/etl", "plugin"), ("config", "clusters")}.isdisjoint(result)
+
+
+def test_what_the_plugin_needs_is_checked_for_each_cluster(folder: Path) -> None:
+    settings = config(folder, {"etl": Diagnosed(list)})
+    (cluster,) = settings.clusters
+    plugin = replace(cluster.plugin.plugin, needs=Needs(files=(f"{folder}/token, of the framework",)))
+    settings = replace(settings, clusters=(replace(cluster, plugin=replace(cluster.plugin, plugin=plugin)),))
+    finding = found(settings)["alpha/etl", "needs file"]
+    assert (finding.ok, finding.detail) == (False, f"{folder}/token, of the framework: missing")
+
+
+def test_what_a_running_fallow_knows_to_be_batch_can_be_lent(folder: Path) -> None:
+    settings = config(folder, {})
+    status = {"nodes": [{"node": "n1", "cpu": {"batch_used": 4000}, "memory": {"batch_used": None}}]}
+    assert doctor._batch_used(status, NODE.name) == {"cpu": 4000, "memory": 0}
+    assert doctor._batch_used({}, NODE.name) == {}
+    assert ("host", "memory to lend") in found(settings)

@@ -96,7 +96,7 @@ def test_a_process_that_ends_between_list_and_read_is_left_out(
         ("1/stat", "", "found ''"),
         ("1/stat", "1 (init", "found '1 (init'"),
         ("1/stat", "1 (init) S 0 1 1 0 -1 4194560 1 1 1 1 5 5 5 5 20 0 1 0 12", "found '1 (init) S"),
-        ("1/stat", "1 (init) S 0 1 1 0 -1 4194560 1 1 1 1 5 5 5 -5 20 0 1 0 12 0 0\n", "found '0 5 5 5 -5 12'"),
+        ("1/stat", "1 (init) S 0 1 1 0 -1 4194560 1 1 1 1 5 5 5 -5 20 0 1 0 12 0 0\n", "found '1 0 1 5 5 5 -5 1 12'"),
         ("1/statm", "", "found ''"),
         ("1/statm", "1 2 3\n", "found '1 2 3"),
         ("1/statm", "1 2 ? 4 5 6 7\n", "found '1 2 ?'"),

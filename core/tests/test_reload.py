@@ -56,6 +56,20 @@ def test_an_added_cluster_file_takes_effect_by_itself(place: Place) -> None:
     assert place.builds[2:] == ["new"]
 
 
+def test_labels_and_selectors_add_and_remove_a_cluster_as_its_file_does(place: Place, lines: Lines) -> None:
+    place.cluster("etl", "nodeSelector: {pool: batch}\n")
+    place.until(lambda: names(place) == ["alpha/ops"])
+    why = "its nodeSelector pool=batch does not match this host's labels (none)"
+    status = place.fallow.requests.status()
+    assert status["not_selected"] == {"alpha/etl": why}
+    assert f"! alpha/etl: not used on this host: {why}" in "\n".join(render.status(status))
+    assert len(lines("cluster_leaves")) == 1
+    place.core(node="node: {name: n1, labels: {pool: batch}}")
+    place.until(lambda: sizes(place) == {"etl": size(5), "ops": size(5)})
+    assert (place.fallow.refusals.files, place.builds) == ({}, ["etl", "ops", "etl"])
+    assert place.fallow.controller.nodes[0].labels == {"pool": "batch"}
+
+
 def test_a_weight_is_changed_without_another_instance(place: Place) -> None:
     place.cluster("etl", "weight: 4\n")
     place.until(lambda: sizes(place) == {"etl": size(8), "ops": size(2)})

@@ -7,7 +7,7 @@ import pytest
 from core.tests.fake_standalone import cluster_file, config
 
 from fallow_core.config.changes import in_force, policy_differs
-from fallow_core.config.file_stamps import FileStamps, look
+from fallow_core.config.file_stamps import FileChanges, stamps
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import ClusterSettings, Config
 from fallow_core.model.node_policies import NodePolicies
@@ -67,8 +67,22 @@ def test_of_a_core_file_with_a_key_that_needs_a_restart_nothing_is_taken() -> No
     found = in_force(files(cluster()), read)
     assert (found.state_dir, found.on_exit) == (FOLDER / "state", ExitMode.FLOOR)
     assert weights(found) == {"alpha/etl": 2}
-    text = "/etc/fallow/fallow.yaml: stateDir: restart Fallow for stateDir; until then the file counts as it was"
-    assert [str(problem) for problem in found.problems] == [text]
+    text = "stateDir: restart Fallow for stateDir; until then the settings from before stay in force"
+    assert [str(problem) for problem in found.problems] == [f"/etc/fallow/fallow.yaml: {text}"]
+
+
+BATCH = replace(cluster("etl"), node_selector={"pool": "batch"})
+
+
+def test_a_cluster_whose_selector_does_not_match_any_more_is_none_of_this_host() -> None:
+    found = in_force(files(cluster("etl")), files(not_selected=(BATCH,), named=("alpha/etl",)))
+    assert (found.clusters, found.not_selected) == ((), (BATCH,))
+
+
+def test_new_labels_select_a_cluster_whose_file_is_refused() -> None:
+    old = files(not_selected=(BATCH,), named=("alpha/etl",))
+    read = files(problems=(Problem(file=FILE, message="bad"),), node_labels={"pool": "batch"})
+    assert in_force(old, read).clusters == (BATCH,)
 
 
 @pytest.mark.parametrize(
@@ -97,19 +111,19 @@ def folder(tmp_path: Path) -> Path:
 
 
 def looked(folder: Path) -> Any:
-    return look(folder / "fallow.yaml", folder / "clusters.d")
+    return stamps(folder / "fallow.yaml", folder / "clusters.d")
 
 
 @pytest.mark.parametrize("name", ["fallow.yaml", "clusters.d/etl.yaml", "clusters.d/new.yaml", "clusters.d/new.yml"])
 def test_a_file_that_is_changed_or_added_is_noticed_when_it_rests(folder: Path, name: str) -> None:
-    watch = FileStamps(looked(folder))
+    watch = FileChanges(looked(folder))
     assert not watch.settled(looked(folder))
     (folder / name).write_text("bb")
     assert not watch.settled(looked(folder))
     (folder / name).write_text("ccc")
     assert not watch.settled(looked(folder))
     assert watch.settled(looked(folder))
-    watch.taken = looked(folder)
+    watch.read = looked(folder)
     assert not watch.settled(looked(folder))
 
 
@@ -141,6 +155,6 @@ def test_a_directory_that_is_gone_is_noticed(folder: Path) -> None:
 
 
 def test_without_a_look_from_before_the_first_one_counts(folder: Path) -> None:
-    watch = FileStamps(None)
+    watch = FileChanges(None)
     assert not watch.settled(looked(folder))
     assert not watch.settled(looked(folder))

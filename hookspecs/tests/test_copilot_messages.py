@@ -17,6 +17,7 @@ from fallow_hookspecs import (
     Finding,
     KillOrder,
     KillOutcome,
+    KillResult,
     Node,
     NodeState,
     Offer,
@@ -29,8 +30,9 @@ from fallow_hookspecs import (
     TaskRole,
     TaskState,
 )
-from fallow_hookspecs.copilot import enums, from_messages, to_messages
-from fallow_hookspecs.copilot.many import Newest
+from fallow_hookspecs.copilot import messages
+from fallow_hookspecs.copilot.codec import members
+from fallow_hookspecs.copilot.fast_read import Known
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 
 INT64 = 2**63
@@ -67,11 +69,11 @@ def again(message: Any) -> Any:
 
 
 ANSWERS: list[tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = [
-    (CapacityReport, to_messages.capacity_report, from_messages.capacity_report),
-    (TaskList, to_messages.task_list, from_messages.task_list),
-    (KillOutcome, to_messages.kill_outcome, from_messages.kill_outcome),
-    (Placement, to_messages.placement, from_messages.placement),
-    (tuple[Finding, ...], to_messages.findings, from_messages.findings),
+    (CapacityReport, messages.report_message, messages.read_report),
+    (TaskList, messages.task_list_message, messages.read_task_list),
+    (KillOutcome, messages.outcome_message, messages.read_outcome),
+    (Placement, messages.placement_message, messages.read_placement),
+    (tuple[Finding, ...], messages.findings_message, messages.read_findings),
 ]
 
 
@@ -89,10 +91,10 @@ AGES = st.none() | st.floats(0, 1e9)
 @settings(max_examples=25)
 @given(first=values(TaskList), other=values(TaskList), age=AGES)
 def test_tasks_that_were_there_before_are_as_they_are_now(first: TaskList, other: TaskList, age: float | None) -> None:
-    newest = Newest()
+    newest = Known()
     older = replace(first, tasks=tuple(replace(task, age_seconds=age) for task in first.tasks))
     for listed in (first, older, other, first):
-        assert from_messages.task_list(again(to_messages.task_list(listed)), newest) == listed
+        assert messages.read_task_list(again(messages.task_list_message(listed)), newest) == listed
 
 
 @settings(max_examples=25)
@@ -100,14 +102,14 @@ def test_tasks_that_were_there_before_are_as_they_are_now(first: TaskList, other
 def test_rows_that_were_there_before_are_as_they_are_now(
     first: CapacityReport, other: CapacityReport, age: float, started: float | None
 ) -> None:
-    newest = Newest()
+    newest = Known()
     rows = tuple(replace(row, age_seconds=age, started_age_seconds=started) for row in first.rows)
     for report in (first, replace(first, rows=rows), other, first):
-        assert from_messages.capacity_report(again(to_messages.capacity_report(report)), newest) == report
+        assert messages.read_report(again(messages.report_message(report)), newest) == report
 
 
 def test_a_task_that_differs_by_its_age_alone_is_not_read_again() -> None:
-    newest, message = Newest(), pb.TaskList()
+    newest, message = Known(), pb.TaskList()
     message.tasks.add(id="t", age_seconds=1.5, cgroups=["batch/t"])
     (before,) = newest.tasks(again(message).tasks)
     message.tasks[0].age_seconds = 2.5
@@ -119,27 +121,27 @@ def test_a_task_that_differs_by_its_age_alone_is_not_read_again() -> None:
 @settings(max_examples=25)
 @given(nodes=values(tuple[Node, ...]), offers=values(tuple[Offer, ...]))
 def test_a_report_is_asked_for_as_it_was(nodes: tuple[Node, ...], offers: tuple[Offer, ...]) -> None:
-    request = again(to_messages.report_request(nodes, offers))
-    assert from_messages.nodes(request.nodes) == nodes
-    assert from_messages.offers(request.offers) == offers
+    request = again(messages.report_request(nodes, offers))
+    assert messages.read_nodes(request.nodes) == nodes
+    assert messages.read_offers(request.offers) == offers
 
 
 @settings(max_examples=25)
 @given(node=values(Node), order=values(KillOrder), parent=values(str))
 def test_orders_and_nodes_arrive_as_they_were(node: Node, order: KillOrder, parent: str) -> None:
-    kill = again(to_messages.kill_request(node, order))
-    place = again(to_messages.place_request(node, parent))
-    assert from_messages.kill_order(kill) == order
+    kill = again(messages.kill_request(node, order))
+    place = again(messages.place_request(node, parent))
+    assert messages.read_order(kill) == order
     assert place.parent == parent
-    listed, asked = again(to_messages.list_request(node)), again(to_messages.diagnose_request((node, node)))
-    assert [from_messages.node(each.node) for each in (kill, place, listed)] == [node] * 3
-    assert from_messages.nodes(asked.nodes) == (node, node)
+    listed, asked = again(messages.list_request(node)), again(messages.diagnose_request((node, node)))
+    assert [messages.read_node(each.node) for each in (kill, place, listed)] == [node] * 3
+    assert messages.read_nodes(asked.nodes) == (node, node)
 
 
 def test_what_a_row_must_have_and_has_not_is_missing_and_not_zero() -> None:
     message = pb.CapacityReport()
     message.rows.add(node="n", framework_node="n:1", allocated_cpu_milli=0)
-    (row,) = from_messages.capacity_report(again(message)).rows
+    (row,) = messages.read_report(again(message)).rows
     missing: list[Any] = [row.age_seconds, row.state, row.in_force, row.unit, row.floor, row.maximum]
     assert missing == [None] * len(missing)
     assert row.allocated == Resources(0, None)  # type: ignore[arg-type]
@@ -150,7 +152,7 @@ def test_what_a_task_must_have_and_has_not_is_missing_and_not_zero() -> None:
     message.tasks.add(id="t")
     message.tasks[0].processes.add(pid=0)
     message.daemons.add()
-    listed = from_messages.task_list(again(message))
+    listed = messages.read_task_list(again(message))
     (task,), (daemon,) = listed.tasks, listed.daemons
     missing: list[Any] = [
         *(listed.age_seconds, task.state, task.requested),
@@ -161,23 +163,23 @@ def test_what_a_task_must_have_and_has_not_is_missing_and_not_zero() -> None:
 
 
 def test_what_is_left_out_is_taken_for_the_safe_side() -> None:
-    report = from_messages.capacity_report(pb.CapacityReport())
+    report = messages.read_report(pb.CapacityReport())
     assert (report.capabilities.cpu.honoured, report.capabilities.cpu.take_back_charged) == (False, True)
     message = pb.TaskList()
     message.tasks.add(id="t")
-    (task,) = from_messages.task_list(message).tasks
+    (task,) = messages.read_task_list(message).tasks
     assert (task.may_be_ended, task.role, task.kept_share) == (True, TaskRole.WORKER, 0.0)
     message_of_kill = pb.KillOutcome()
     message_of_kill.answers["t"].reason = "says nothing"
-    assert from_messages.kill_outcome(message_of_kill).answers["t"].result is None
-    (offer,) = from_messages.offers(pb.ReportCapacityRequest(offers=[pb.Offer(node="n")]).offers)
+    assert messages.read_outcome(message_of_kill).answers["t"].result is None
+    (offer,) = messages.read_offers(pb.ReportCapacityRequest(offers=[pb.Offer(node="n")]).offers)
     assert offer.take_back == {}
 
 
 def test_a_number_that_this_version_does_not_know_is_no_state() -> None:
     message = pb.CapacityReport()
     message.rows.add(node="n", state=99)  # as a newer copilot may send
-    (row,) = from_messages.capacity_report(again(message)).rows
+    (row,) = messages.read_report(again(message)).rows
     assert row.state is None
 
 
@@ -204,10 +206,10 @@ def test_a_row_that_cannot_be_carried_keeps_its_names_and_spoils_no_other(wrong:
         "unit": Resources(1, 1),
         "floor": Resources(1, 1),
     }
-    capabilities = from_messages.capacity_report(pb.CapacityReport()).capabilities
+    capabilities = messages.read_report(pb.CapacityReport()).capabilities
     rows = (ReportRow(**good), ReportRow(**good | wrong), ReportRow(**good))
     made = CapacityReport(capabilities=capabilities, rows=rows)
-    found: tuple[Any, ...] = from_messages.capacity_report(again(to_messages.capacity_report(made))).rows
+    found: tuple[Any, ...] = messages.read_report(again(messages.report_message(made))).rows
     first, second, third = found
     assert (first, third) == (rows[0], rows[2])
     assert second.age_seconds is None
@@ -227,15 +229,16 @@ def test_a_task_that_cannot_be_carried_keeps_its_names() -> None:
         priority=2**70,
     )
     listed = TaskList(tasks=(task,), age_seconds=0.0, complete=True)
-    (found,) = from_messages.task_list(again(to_messages.task_list(listed))).tasks
+    (found,) = messages.read_task_list(again(messages.task_list_message(listed))).tasks
     assert (found.id, found.application_id, found.framework_node) == ("t", "a", "n:1")
     assert found.state is None
 
 
 def test_every_value_of_every_enumeration_has_a_number_of_its_own() -> None:
-    for known, numbers in ((enums.NODE_STATES, pb.NodeState), (enums.REFUSALS, pb.Refusal)):
-        assert sorted(known) == sorted(set(numbers.values()) - {0})
-    assert set(enums.REFUSAL_NUMBERS) == set(Refusal)
+    for kind in (NodeState, Refusal, TaskState, TaskRole, KillResult):
+        wire = pb.DESCRIPTOR.enum_types_by_name[kind.__name__]
+        assert sorted(members(kind, wire)) == sorted(set(wire.values_by_number) - {0})
+        assert set(members(kind, wire).values()) == set(kind)
     assert (
         tuple(field.name.removesuffix("_notice_seconds") for field in pb.TakeBack.DESCRIPTOR.fields) == RESOURCE_NAMES
     )

@@ -59,7 +59,9 @@ def test_the_reference_has_every_hook(hook: str) -> None:
 
 def test_the_reference_has_every_clause() -> None:
     text = words("reference/conformance").replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
-    assert [clause.id for clause in CLAUSES.values() if clause.id not in text or clause.text not in text] == []
+    assert [
+        clause.id for clause in CLAUSES.values() if clause.id not in text or clause.text.replace("`", "") not in text
+    ] == []
 
 
 @pytest.mark.parametrize("name", VALUES)

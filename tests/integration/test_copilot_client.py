@@ -20,8 +20,8 @@ from fallow_core.plugins.copilot_client import open_client
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Failure, FailureKind
 from fallow_hookspecs import ClusterConfig, Finding, KillOrder, Node, Plugin, PluginError, Role, TaskList, hookimpl
+from fallow_hookspecs.copilot import CopilotError
 from fallow_hookspecs.copilot.client import Connection, MisfitError
-from fallow_hookspecs.copilot.errors import CopilotError
 from fallow_hookspecs.copilot.host import host
 from fallow_hookspecs.copilot.server import Service
 

@@ -37,7 +37,7 @@ def refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     [
         ("", "is no cluster file"),
         ("kind: Fallow\n", "is no cluster file"),
-        ("kind: Cluster\nplugin: yarn\n", "is for plugin 'yarn', and 'copilot_fake' is to be served"),
+        ("kind: Cluster\nplugin: yarn\n", "is for plugin 'yarn', not for 'copilot_fake'"),
         ("kind: Cluster\nplugin: copilot_fake\n", "has no metadata.name"),
         (GOOD + "roles: [king]\n", "'king' is not a valid Role"),
         (GOOD + "spec: {a: 1}\n", "spec is wrong"),
@@ -77,13 +77,13 @@ def test_a_directory_that_is_open_to_others(refusal: Refusal, tmp_path: Path) ->
 
 def test_a_directory_in_nothing(refusal: Refusal, tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to("nowhere/at/all")
-    assert "cannot be made" in refusal()
+    assert "cannot be created" in refusal()
 
 
 def test_what_is_no_socket_is_left_alone(refusal: Refusal, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir(mode=0o700)
     (tmp_path / "run" / "socket").write_text("mine")
-    assert "is there and no socket" in refusal()
+    assert "exists and is no socket" in refusal()
     assert (tmp_path / "run" / "socket").read_text() == "mine"
 
 
@@ -92,7 +92,7 @@ def test_a_socket_that_somebody_serves_is_not_taken_over(refusal: Refusal, tmp_p
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(os.fspath(tmp_path / "run" / "socket"))
         other.listen()
-        assert "already; end that process first" in refusal()
+        assert "already serves at" in refusal()
 
 
 def test_a_path_that_is_too_long_for_a_socket(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,11 @@
 """The contract between the Fallow core and a plugin for one batch framework.
 
-A plugin author imports everything from here. The package brings in pluggy and the standard library, and nothing else;
-it holds values and specifications, makes no decision and does no I/O.
+A plugin author imports everything from here. The package needs only pluggy and the standard library. It holds values
+and specifications, and makes no decisions.
 
-Resources and offers are in `capacity`, tasks in `tasks`, cgroups in `placement`, the four hooks in `hooks`, the object
-that an entry point names in `plugin`, and the errors that mean something to core in `errors`.
+`capacity` has resources and offers, `tasks` tasks, `placement` cgroups, `hooks` the four hooks, `plugin` the object
+that an entry point names, `errors` the errors that mean something to core. `proc_stat` is a helper for plugins that
+identify processes.
 """
 
 from fallow_hookspecs.capacity import (
@@ -43,6 +44,7 @@ from fallow_hookspecs.plugin import (
     Setting,
     Wrapper,
 )
+from fallow_hookspecs.proc_stat import ProcStat, parse_stat, read_stat
 from fallow_hookspecs.tasks import (
     Daemon,
     Gang,
@@ -91,6 +93,7 @@ __all__ = [
     "Plugin",
     "PluginError",
     "Pod",
+    "ProcStat",
     "Process",
     "Refusal",
     "ReportRow",
@@ -109,4 +112,6 @@ __all__ = [
     "Wrapper",
     "hookimpl",
     "hookspec",
+    "parse_stat",
+    "read_stat",
 ]

@@ -1,7 +1,7 @@
 """What core and a plugin tell each other about capacity: nodes, offers, and the report.
 
-Units: CPU in milli-cores, memory in bytes, both integers; every age in seconds, counted from when the request that
-brought the value began. A missing value is `None`, never zero.
+Units: CPU in milli-cores and memory in bytes, both integers. Ages are in seconds, counted from the start of the request
+that returned the value. A missing value is `None`, never zero.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """A pod on a node that matches the selector the plugin declared."""
+    """A pod on a node that matches `Plugin.pod_selector`. Only core on Kubernetes makes pods."""
 
     uid: str
     namespace: str
@@ -39,7 +39,10 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A Kubernetes node, or a bare host in standalone mode. `addresses` are host names and IP addresses of it."""
+    """A Kubernetes node, or a bare host in standalone mode. `addresses` are its host names and IP addresses.
+
+    `pods` are filled on Kubernetes only; elsewhere they are empty.
+    """
 
     name: str
     addresses: tuple[str, ...] = ()
@@ -50,10 +53,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The most that the framework may have allocated on one of its nodes, its own allocations included.
+    """The most that the framework may have allocated on one of its nodes, its present allocations included.
 
-    It may be below what is allocated: then nothing new starts there, and nothing is terminated, except for a resource
-    in `take_back`: there the framework's own scheduler is to end work, by its own choice, until it fits, and
+    The offer may be smaller than the allocations. Then nothing new starts there, and nothing is terminated, except for
+    the resources in `take_back`: the framework's own scheduler chooses and terminates tasks until the rest fits.
     `take_back[resource]` is the notice in seconds, counted from when the size is in force.
     """
 
@@ -64,7 +67,7 @@ class Offer:
 
 
 class Refusal(StrEnum):
-    """Why an offer was not taken."""
+    """Why an offer was refused."""
 
     UNKNOWN_NODE = "unknown node"
     NOT_LEADER = "not leader"
@@ -75,9 +78,9 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferAnswer:
-    """What became of one offer. `accepted` is the size that was taken, `None` if it was refused.
+    """The answer to one offer. `accepted` is the accepted size, `None` if the offer was refused.
 
-    `reason` says in words why it was refused, or why the size taken is not the one offered.
+    `reason` says why the offer was refused, or why the accepted size differs from the offered one.
     """
 
     node: str
@@ -88,7 +91,7 @@ class OfferAnswer:
 
 
 class NodeState(StrEnum):
-    """State of a framework's node. `GONE`: lost, shut down or decommissioned; its scheduler promises nothing there."""
+    """State of a framework's node. `GONE`: lost, shut down or decommissioned; the scheduler places nothing there."""
 
     NEW = "new"
     RUNNING = "running"
@@ -99,12 +102,12 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRow:
-    """What the framework says of one of its nodes.
+    """The state of one of the framework's nodes.
 
-    `in_force` is the size its scheduler really works with, not the one it was last sent; `None` where that is not
-    known. Sizes are multiples of `unit`; `floor` is the smallest size at which the framework can keep the node, and an
-    offer is below it only where pressure ends what runs in it again and again; `maximum` is the largest that it can
-    use. `started_age_seconds`: when the framework's node started, where known.
+    `in_force` is the size that the scheduler works with, not the one it was last sent; `None` if it is unknown. Sizes
+    are multiples of `unit`. `floor` is the smallest size at which the framework can keep the node. Core offers less
+    only if pressure terminates the tasks in the floor repeatedly. `maximum` is the largest size that the node can use.
+    `started_age_seconds`: how long ago the framework's node started, if that is known.
     """
 
     node: str
@@ -121,10 +124,10 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """What waits in the framework's queues: the sum, and the smallest and largest single request where known.
+    """The pending requests in the framework's queues: the sum, and the smallest and largest request if known.
 
-    Where no one request is the smallest of both resources, `smallest` is the smallest of each; so is `largest`.
-    `detail` says in a few words whose it is.
+    If no single request is the smallest of both resources, `smallest` is the minimum of each resource. `largest` is the
+    maximum in the same way. `detail` says in a few words which applications they belong to.
     """
 
     total: Resources
@@ -149,7 +152,9 @@ class Application:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangReport:
-    """A gang that spans nodes: it is useless with fewer than `minimum` members."""
+    """A gang that spans nodes and is useless with fewer than `minimum` members. Core on Kubernetes will use it; today
+    core ignores it.
+    """
 
     id: str
     minimum: int
@@ -160,8 +165,8 @@ class GangReport:
 class ResourceCapability:
     """What the framework does about one resource.
 
-    `honoured`: its scheduler heeds the size at all. `takes_back`: it ends work that is above an offer when asked.
-    `take_back_charged`: the application is charged with a failure for that.
+    `honoured`: the scheduler respects the size. `takes_back`: it terminates tasks above an offer when it is asked to.
+    `take_back_charged`: such a termination counts as a failure of the application.
     """
 
     honoured: bool
@@ -171,10 +176,10 @@ class ResourceCapability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What the framework can do now. It may change with what the instance talks to; core plans nothing beyond it.
+    """What the framework can do now. Core relies on nothing else. The values may change, for example after an upgrade.
 
-    `offer_lasts_seconds`: an offer must be sent again, changed by at least one unit, before it is that old; `None` if
-    an offer never runs out.
+    `offer_lasts_seconds`: core must send an offer again, changed by at least one unit, before it is that old. `None`:
+    an offer never expires.
     """
 
     cpu: ResourceCapability
@@ -190,11 +195,11 @@ class Capabilities:
 class CapacityReport:
     """The answer of `report_capacity`.
 
-    `answers` has one entry for each offer of the call; `rows` one for each of the framework's nodes that the plugin
-    has news of on the nodes asked for. A node left out keeps growing older; it is not zero. `pending` is `None` where
-    it is not known. `largest_elsewhere`: the framework's largest node that is not on the nodes asked for, where that
-    is known: as long as it is large enough, no node here has to be. `detail` says in a few words whom the plugin talked
-    to (address, version, leader).
+    `answers` has one entry for each offer of the call. `rows` has one entry for each of the framework's nodes on the
+    requested nodes that the plugin has news of. A missing row means no news, not zero: the row from before ages.
+    `pending` is `None` if it is unknown. `largest_elsewhere` is the framework's largest node outside the requested
+    nodes, if that is known: while it fits the largest task, no node here has to. `gangs` that span nodes are for core
+    on Kubernetes; today core ignores them. `detail` names the peer of the plugin (address, version, leader).
     """
 
     capabilities: Capabilities

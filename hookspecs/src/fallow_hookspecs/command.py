@@ -13,24 +13,23 @@ COMMAND_GROUP = "fallow.commands"
 
 
 class CommandHost(Protocol):
-    """What core gives to the commands of a plugin."""
+    """What core provides to the commands of a plugin."""
 
     def cluster(self, name: str | None, config: "Path | None" = None) -> ClusterConfig:
-        """One of the plugin's clusters by its name; without a name the only one.
+        """One of the plugin's clusters by its name. Without a name, the only one.
 
-        `config` is what `--config` of core's own commands names: None is the usual place. A name that is not there, or
-        a file that is wrong, ends the command with core's own message.
+        `config` is the path that `--config` of core's own commands takes; None is the default path. An unknown name or
+        a wrong file ends the command with core's own message.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
-    """What an entry point of the group `fallow.commands` names: the commands `fallow NAME ...` of a plugin.
+    """The object that an entry point of the group `fallow.commands` names: the commands `fallow NAME ...` of a plugin.
 
-    `name` is the plugin's name and the entry point's. `build` returns a `click.Command`, or a `click.Group` of several;
-    it is called when one of them is, or its help is shown. An error for the user is a `click.ClickException`; a whole
-    number that a command returns is its exit code. Commands run in a process of their own, beside a `fallow run` or
-    without one.
+    `name` is the name of the plugin and of the entry point. `build` returns a `click.Command` or a `click.Group`; core
+    calls it when a command runs or its help is shown. Raise `click.ClickException` for an error of the user. A command
+    may return an integer as its exit code. Commands run in a process of their own; `fallow run` need not be running.
     """
 
     name: str

@@ -3,24 +3,24 @@
 ::
 
     PluginError
-    ├── TryLater   not now; core asks again after the given time
-    ├── Broken     not before the configuration changes
-    └── Veto       of a wrapper: these tasks are not to be terminated
+    ├── TryLater   not now: core calls again after the given time
+    ├── Broken     core does not call again until the configuration changes
+    └── Veto       raised by a wrapper: do not terminate these tasks
 
-Any other exception from a hook marks that one call as failed: core counts it, backs off and goes on.
+Any other exception of a hook only means that this call failed: core counts it, backs off and continues.
 """
 
 from collections.abc import Mapping
 
 
 class PluginError(Exception):
-    """Base of the errors that a plugin raises on purpose. Its text is shown to the operator as it is."""
+    """Base class of the errors that a plugin raises on purpose. The operator sees its text unchanged."""
 
 
-class TryLater(PluginError):  # noqa: N818 - it asks for time, it reports no error
-    """The call cannot be done now, for a reason that passes by itself (a failover, a start, a rate limit).
+class TryLater(PluginError):  # noqa: N818 - it reports no error
+    """The call cannot be done now, for a temporary reason such as a failover, a start or a rate limit.
 
-    `after_seconds` is how long core waits at least before the next call of this lane.
+    Core waits at least `after_seconds` before the next call of this lane.
     """
 
     def __init__(self, message: str, after_seconds: float) -> None:
@@ -29,14 +29,14 @@ class TryLater(PluginError):  # noqa: N818 - it asks for time, it reports no err
 
 
 class Broken(PluginError):  # noqa: N818 - reads as what it says of the instance
-    """The call can never work with this configuration; core stops calling until the configuration changes."""
+    """The call cannot work with this configuration. Core stops calling until the configuration changes."""
 
 
 class Veto(PluginError):  # noqa: N818 - reads as what it is
-    """Raised by a wrapper of `kill_tasks` before it yields: these tasks of the order are spared, the others are not.
+    """Raised by a wrapper of `kill_tasks` before it yields: core spares these tasks and terminates the others.
 
-    `spared` has the reason of each, which `fallow explain` shows. It holds for orders on their way to the plugin. Where
-    the plugin cannot be asked (its lane is stalled, its call failed) core terminates tasks under pressure by itself.
+    `spared` has the reason for each task, which `fallow explain` shows. A veto applies to orders for the plugin. If the
+    plugin cannot be called (its lane is stalled, or its call failed), core itself terminates tasks under pressure.
     """
 
     def __init__(self, spared: Mapping[str, str]) -> None:

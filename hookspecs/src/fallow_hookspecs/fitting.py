@@ -1,4 +1,4 @@
-"""Whether a plugin fits: what core, a copilot and the suites all look at before they call an instance."""
+"""Checks that core, a copilot and the suites make before they call an instance."""
 
 import inspect
 from collections.abc import Iterable
@@ -15,13 +15,14 @@ HOOKS: Final = ("report_capacity", "list_tasks", "kill_tasks", "set_cgroup_paren
 
 
 class UnfitError(Exception):
-    """What was built is no instance, or has hooks that the contract does not know; in words for the operator."""
+    """The built object is no instance, or its hooks do not match the contract. The text is for the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """The hooks of an instance, called as `caller.list_tasks(node=..., timeout_seconds=...)`, and the names of those
-    that it implements, in the order of the contract.
+    """The hooks of an instance, called as `caller.list_tasks(node=..., timeout_seconds=...)`.
+
+    `implemented` has the names of those that it implements, in the order of the contract.
     """
 
     caller: Any
@@ -29,7 +30,7 @@ class Hooks:
 
 
 def level_misfit(levels: object) -> str:
-    """What is wrong with the API levels that something was written for, as the end of a sentence; empty if they fit."""
+    """Why these API levels do not fit, as the end of a sentence; empty if they fit."""
     match levels:
         case (int(lowest), int(highest)):
             if lowest <= API_LEVEL <= highest:
@@ -41,8 +42,7 @@ def level_misfit(levels: object) -> str:
 def hooks_of(instance: object, wrappers: Iterable[object] = ()) -> Hooks:
     """The hooks of an instance, with hook wrappers around them, the innermost first.
 
-    :raises UnfitError: it is no instance; a hook is misspelt, not marked, has arguments that do not exist, or is no
-        plain function.
+    :raises UnfitError: it is no instance; or a hook is misspelt, is not marked, has unknown arguments, or is async.
     """
     if not isinstance(instance, Instance):
         raise UnfitError(f"build returned a {type(instance).__name__} without diagnose and close")

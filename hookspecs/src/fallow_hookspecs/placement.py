@@ -1,4 +1,4 @@
-"""Where a framework's tasks are in the cgroup tree, and who may move them."""
+"""Where a framework's tasks are in the cgroup tree, and which processes core may move."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,9 @@ from fallow_hookspecs.tasks import Process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPlacement:
-    """Where one task is: in `cgroups` (relative to the cgroup root), as `movable` processes that core may move, or, if
-    it can be neither measured by cgroup nor moved, `setting` names the framework's setting that would change that.
+    """Where one task is: in `cgroups` (relative to the cgroup root), or in `movable` processes that core may move.
+
+    If it has neither, `setting` names the framework's setting that would change that.
     """
 
     task_id: str
@@ -19,7 +20,7 @@ class TaskPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """The answer of `set_cgroup_parent`. `new_tasks_follow`: new tasks are placed under the directory asked for."""
+    """The answer of `set_cgroup_parent`. `new_tasks_follow`: the framework places new tasks under this directory."""
 
     new_tasks_follow: bool
     tasks: tuple[TaskPlacement, ...] = ()

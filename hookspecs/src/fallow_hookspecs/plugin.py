@@ -15,7 +15,7 @@ WRAPPER_GROUP = "fallow.wrappers"
 
 
 class Role(StrEnum):
-    """What an instance is for: the controller reports and publishes, the agent lists and terminates tasks of a node."""
+    """What an instance does: a controller reports and publishes, an agent lists and terminates tasks of a node."""
 
     CONTROLLER = "controller"
     AGENT = "agent"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterConfig:
-    """What an instance is built from: one cluster file. `spec` is what the plugin's config model made of the file."""
+    """One cluster file, from which an instance is built. `spec` is the result of the plugin's config model."""
 
     name: str
     roles: frozenset[Role]
@@ -31,10 +31,10 @@ class ClusterConfig:
 
 
 class ConfigModel(Protocol):
-    """Anything that validates a mapping and gives a JSON schema; a pydantic model fits as it is.
+    """A class that validates a mapping and has a JSON schema, such as a pydantic model.
 
-    If `model_validate` raises an exception with an `errors()` method as pydantic's has it (a list of mappings with
-    `loc` and `msg`), each error is shown with its file and line; any other exception is shown as one error.
+    `model_validate` may raise an exception with an `errors()` method like that of pydantic (a list of mappings with
+    `loc` and `msg`). Then each error is shown with its file, line and key. Any other exception is shown as one error.
     """
 
     @classmethod
@@ -48,16 +48,23 @@ class ConfigModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a plugin needs to work, in words for the operator; `fallow doctor` checks what it can."""
+    """What a plugin needs on each host. `fallow doctor` checks it for each cluster of the plugin.
 
-    rbac_rules: tuple[Mapping[str, Any], ...] = ()
+    Each text begins with the thing that is needed, and may say why: `pidfd, to terminate a container`. The doctor knows
+    the kernel features `cgroup v1`, `cgroup v2`, `pidfd` and `psi`, the capabilities of capabilities(7) such as
+    `CAP_SYS_PTRACE`, and files by their absolute path, which must be readable. It shows any other text unchecked, and
+    RBAC rules too, because only Kubernetes can check them.
+    """
+
     kernel_features: tuple[str, ...] = ()
+    capabilities: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    rbac_rules: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of `fallow doctor`. `ok` None: cannot be told from here. `advice` says what to change and where."""
+    """One line of `fallow doctor`. `ok` None: unknown, or not an error. `advice` says what to change and where."""
 
     subject: str
     ok: bool | None
@@ -67,10 +74,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting that an instance works with, for `fallow plugins info`. `value` is what is used, in words.
+    """One setting of an instance, for `fallow plugins info`. `value` is the effective value as text.
 
-    `source`: where it comes from, in words: a key of the cluster file (`spec.user`), another file and its key, or a
-    default. A secret is never a value: name the file that it is read from.
+    `source` says where it comes from: a key of the cluster file (`spec.user`), another file and its key, or a default.
+    The value is never a secret: name the file that contains the secret.
     """
 
     name: str
@@ -80,29 +87,29 @@ class Setting:
 
 @runtime_checkable
 class Instance(Protocol):
-    """What `Plugin.build` returns: an object with hook implementations, and these two methods.
+    """What `Plugin.build` returns: an object with hook implementations and these two methods.
 
-    `diagnose` may take as long as a report; it is called in the reads lane.
+    Core calls `diagnose` in the reads lane; it may take as long as a report.
     """
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
-        """What an operator should know of the framework as this instance sees it."""
+        """What an operator should know about the framework."""
 
     def close(self) -> None:
-        """Give back connections and files. No hook is called afterwards."""
+        """Close connections and files. Core calls no hook afterwards."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugin:
-    """A plugin as its entry point names it. Loading it is cheap: heavy imports belong into `config_model` and `build`.
+    """The object that an entry point names. Loading it must be cheap; `config_model` and `build` import heavy modules.
 
-    `name` is the entry point's name, used as `plugin:` in a cluster file. `api_levels` are the lowest and the highest
-    level of this contract that it was written for. `config_model` returns the model of `spec`. `build` opens one
-    instance for one cluster file; what it raises is shown to the operator, and only this cluster is without an
-    instance. `config_template` is a commented example of `spec` in YAML. `pod_selector`: the labels of the pods that
-    core hands over with each node. `settings` tells what an instance of a cluster file would work with, for `fallow
-    plugins info`; it reads files at most, and what it raises is shown to the operator. `agent_model`: the model of
-    `spec` where the role is that of an agent alone, if it may say less there.
+    `name` is the name of the entry point, and the value of `plugin:` in a cluster file. `api_levels` are the lowest and
+    the highest level of this contract that the plugin supports. `config_model` returns the model of `spec`. `build`
+    opens one instance for one cluster file; if it raises, the operator sees the error and only this cluster has no
+    instance. `config_template` is a commented example of `spec` in YAML. `needs` is checked by `fallow doctor`.
+    `pod_selector`: labels of the pods that core passes with each node; only core on Kubernetes uses it. `settings`
+    lists the effective settings of a cluster file for `fallow plugins info`; it may only read files, and the operator
+    sees what it raises. `agent_model`: the model of `spec` for the agent role alone, if that requires less.
     """
 
     name: str
@@ -116,7 +123,7 @@ class Plugin:
     agent_model: Callable[[], type[ConfigModel]] | None = None
 
     def model_for(self, roles: frozenset[Role]) -> type[ConfigModel]:
-        """The model of `spec` in a cluster file with these roles."""
+        """The model of `spec` for these roles."""
         if self.agent_model is not None and roles == {Role.AGENT}:
             return self.agent_model()
         return self.config_model()
@@ -124,10 +131,10 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapper:
-    """What an entry point of the group `fallow.wrappers` names: code of a third party around a plugin's calls.
+    """The object that an entry point of the group `fallow.wrappers` names: third-party code around a plugin's calls.
 
-    `build` is given the name of a cluster (`plugin/name`) whose file names this wrapper under `wrappers`. It returns
-    an object with generator methods `kill_tasks` or `report_capacity`, each marked `@hookimpl(wrapper=True)`::
+    `build` gets the name of a cluster (`plugin/name`) whose file lists this wrapper under `wrappers`. It returns an
+    object with generator methods `kill_tasks` or `report_capacity`, each marked `@hookimpl(wrapper=True)`::
 
         @hookimpl(wrapper=True)
         def kill_tasks(self, order: KillOrder) -> Generator[None, KillOutcome, KillOutcome]:
@@ -137,8 +144,8 @@ class Wrapper:
             self.log(order, outcome)
             return outcome
 
-    Around `report_capacity` any `PluginError` raised before the call refuses it, with its text as the reason. Whatever
-    else goes wrong in a wrapper is shown by `fallow status` and changes nothing: the call is made, its answer counts.
+    Around `report_capacity`, a `PluginError` raised before the call refuses it; its text is the reason. `fallow status`
+    shows any other error of a wrapper; core makes the call anyway and uses its answer.
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixtures of the suites, the clause in each failure, and a report as JSON.
+"""The pytest plugin: fixtures of the suites, the clause in each failure, and a report as JSON.
 
-It is loaded in every pytest run where this distribution is installed, so it imports nothing heavy, and its names begin
-with `fallow`.
+Every pytest run loads it where this distribution is installed. So it imports nothing heavy, and its names begin with
+`fallow`.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 OPEN_OPTION, REPORT_OPTION, LIVE_OPTION = "--fallow-open", "--fallow-report", "--fallow-live"
 IN_PROCESS = "fallow_hookspecs.testing.calling:in_process"
 UNABLE = ("UnableError", "NotImplementedHereError")
-"""By name, so that the suites are imported by their users alone."""
+"""By name, so that only users of the suites import them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,16 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         OPEN_OPTION,
         default=IN_PROCESS,
         metavar="MODULE:NAME",
-        help="what opens the instances that the suites call (default: in this process)",
+        help="the opener of the instances that the suites call (default: in this process)",
     )
-    group.addoption(
-        LIVE_OPTION, metavar="FILE", help="the live cluster that fallow_hookspecs.testing.live asks, as JSON"
-    )
-    group.addoption(REPORT_OPTION, metavar="FILE", help="write what was tried, and what came of it, as JSON")
+    group.addoption(LIVE_OPTION, metavar="FILE", help="the live cluster for fallow_hookspecs.testing.live, as JSON")
+    group.addoption(REPORT_OPTION, metavar="FILE", help="write the tested clauses and their results as JSON")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Announce the mark, and the report."""
+    """Register the mark and the report."""
     config.addinivalue_line("markers", "fallow_clause(clause): the clause of the contract that a test tries")
     if target := config.getoption(REPORT_OPTION):
         config.pluginmanager.register(_Report(Path(target)), "fallow-report")
@@ -45,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def fallow_open(pytestconfig: pytest.Config) -> "Opener":
-    """What opens an instance; override it, or name another one with --fallow-open."""
+    """The opener of instances. Override the fixture, or name another opener with --fallow-open."""
     module, _, name = pytestconfig.getoption(OPEN_OPTION).partition(":")
     opener: Opener = getattr(import_module(module), name)
     return opener
@@ -53,13 +51,13 @@ def fallow_open(pytestconfig: pytest.Config) -> "Opener":
 
 @pytest.fixture
 def fallow_framework() -> object:
-    """The framework that the suites try; an author's tests provide it."""
+    """The framework of the suites; the author's tests must provide it."""
     pytest.fail("a suite needs a fixture fallow_framework that gives a fallow_hookspecs.testing.Framework", False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
-    """As `pytest_runtest_call`: an instance may fail before its test begins."""
+    """Like `pytest_runtest_call`, because an instance may fail before its test begins."""
     if (clause := _clause(item)) is not None:
         item.user_properties.append(("clause", clause.id))
     return (yield from _with_clause(item))
@@ -67,7 +65,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A state that a framework cannot be brought into skips a test; a failure carries its clause."""
+    """Skip a test if the framework cannot be brought into its state, and add the clause to a failure."""
     return (yield from _with_clause(item))
 
 
@@ -89,7 +87,7 @@ def _clause(item: pytest.Item) -> Any:
 
 
 class _Report:
-    """Gathers what became of each test of a clause, and writes it at the end."""
+    """Collects the result of each test of a clause, and writes all of them at the end."""
 
     def __init__(self, target: Path) -> None:
         self._target = target

@@ -1,7 +1,7 @@
-"""Whether a value is of the type that the contract names, field by field.
+"""Checks a value against the type that the contract names, field by field.
 
-A value of a wrong type deep in an answer would otherwise fail far away from the plugin that made it, or not at all: a
-NaN age never grows stale, and half a milli-core spoils integer arithmetic.
+Otherwise a wrong type deep in an answer would fail far from the plugin that made it, or not at all: an age of NaN never
+becomes stale, and half a milli-core breaks integer arithmetic.
 """
 
 import math
@@ -18,8 +18,8 @@ _Check = Callable[[object], str]
 def mismatch(answer: object, expected: Any) -> str:
     """Where and how `answer` differs from the type `expected`, as ` is X, not Y` behind a path; empty if it fits.
 
-    Known are dataclasses, `tuple[X, ...]`, `Mapping`, unions, `Literal` and plain classes; an `int` is no `bool`, a
-    `float` may be an integer and has to be finite.
+    Supported are dataclasses, `tuple[X, ...]`, `Mapping`, unions, `Literal` and plain classes. A `bool` is not accepted
+    as an `int`. A `float` may be an integer and must be finite.
     """
     return _check_of(expected)(answer)
 
@@ -77,7 +77,7 @@ def _tuple(item: _Check) -> _Check:
 
 
 def _sure(expected: Any) -> Any:
-    """The class whose own objects need no further look: not what has fields, and no float, which has to be finite."""
+    """The class whose objects need no further check. None for dataclasses, and for floats, which must be finite."""
     return None if expected is float or is_dataclass(expected) else expected
 
 

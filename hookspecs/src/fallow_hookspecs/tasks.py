@@ -1,4 +1,4 @@
-"""Tasks, and orders to end them."""
+"""Tasks, and orders to terminate them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from fallow_hookspecs.capacity import Resources
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that cannot be mistaken for another: its id, and its start time in clock ticks since boot."""
+    """A process, identified by its pid and its start time in clock ticks since boot, since the kernel reuses pids."""
 
     pid: int
     start_ticks: int
@@ -17,22 +17,22 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:
-    """A process of the framework itself on this node, such as a NodeManager. All that runs below it is batch."""
+    """A process of the framework itself on this node, such as a NodeManager. All of its descendants are batch."""
 
     process: Process
     framework_node: str | None = None
 
 
 class TaskState(StrEnum):
-    """Where a task is in its life. A task that is terminating still holds its resources."""
+    """The state of a task. A terminating task still holds its resources."""
 
     STARTING = "starting"
     RUNNING = "running"
-    TERMINATING = "termination"
+    TERMINATING = "terminating"
 
 
 class TaskRole(StrEnum):
-    """`MASTER` for an application master or a driver: its end costs the application most."""
+    """`MASTER`: an application master or a driver, whose termination costs the application most."""
 
     MASTER = "master"
     WORKER = "worker"
@@ -40,9 +40,7 @@ class TaskRole(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang:
-    """The gang of a task: fewer than `minimum` of its members are of no use. Those that are terminating are members
-    too.
-    """
+    """The gang of a task. Fewer than `minimum` members are useless. Terminating tasks are members too."""
 
     id: str
     minimum: int
@@ -51,12 +49,12 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """The smallest thing that the framework can lose.
+    """The smallest unit that the framework can lose.
 
-    A bigger `priority` is more important, whatever the framework's own sense. `progress` and `kept_share` are 0 to 1;
-    `kept_share` is the part of its work that a checkpoint or shuffle service keeps when it is terminated. A task that
-    is a pod has `pod_uid`. `cgroups` are directories relative to the cgroup root; `processes` are the leaders of a task
-    without a cgroup; core measures its usage from either.
+    A larger `priority` is more important; the plugin converts from the framework's own order. `progress` and
+    `kept_share` are 0 to 1. `kept_share` is the part of the work that a checkpoint or shuffle service keeps when the
+    task is terminated. A task that is a pod has `pod_uid`. `cgroups` are directories relative to the cgroup root,
+    `processes` the leaders of a task without a cgroup: core measures its usage from one of them.
     """
 
     id: str
@@ -82,7 +80,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskList:
-    """The answer of `list_tasks`. Only with `complete` does a missing task mean that there is none."""
+    """The answer of `list_tasks`. Only if it is `complete` does a missing task mean that the task has gone."""
 
     tasks: tuple[Task, ...]
     age_seconds: float
@@ -93,9 +91,9 @@ class TaskList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillOrder:
-    """An exact list: every task is to end, in parallel. `force` false: gracefully; true: now.
+    """An exact list of tasks to terminate in parallel: gracefully, or with `force` immediately.
 
-    `reason` reaches the framework's user.
+    `reason` is shown to the framework's user.
     """
 
     task_ids: tuple[str, ...]
@@ -104,9 +102,13 @@ class KillOrder:
 
 
 class KillResult(StrEnum):
-    """What became of one task of an order. `EVICT`: it is a pod, core uses the Eviction API."""
+    """The result for one task of an order.
 
-    TERMINATING = "termination"
+    Two results ask core to use another route, and only core on Kubernetes has these routes: `EVICT` (the task is a pod:
+    the Eviction API) and `NO_ACCESS` (the controller's instance is asked). Elsewhere the task counts as not terminated.
+    """
+
+    TERMINATING = "terminating"
     ALREADY_GONE = "already gone"
     SPARED = "spared"
     EVICT = "evict"
@@ -116,7 +118,7 @@ class KillResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillAnswer:
-    """What became of one task, and why where it is spared, without access, or failed."""
+    """The answer for one task. `reason` is required for `SPARED`, `NO_ACCESS` and `FAILED`."""
 
     result: KillResult
     reason: str = ""

@@ -33,6 +33,8 @@ def check(path: Path) -> None:
         raise error_of(problems)
     names = ", ".join(cluster.name for cluster in loaded.clusters) or "none"
     click.echo(f"ok; publishing mode {loaded.publishing.mode}; clusters: {names}")
+    for name, why in loaded.not_selected_reasons.items():
+        click.echo(f"{name}: not used on this host: {why}")
 
 
 @config.command()
@@ -73,8 +75,8 @@ def schema(plugin: str | None) -> None:
 
 
 def _wrappers_missing(loaded: Config) -> Iterator[Problem]:
-    """The problems of the wrappers that cluster files name."""
-    for cluster in loaded.clusters:
+    """What is wrong with the wrappers that cluster files name."""
+    for cluster in loaded.correct_clusters:
         for index, name in enumerate(cluster.plugin.wrappers):
             try:
                 discovery.load_wrapper(name)

@@ -59,7 +59,7 @@ def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "ClusterSett
     from fallow_core.config.load import load  # with pydantic, which `fallow plugins list` does without
 
     config = load(path, discovery.load)
-    own = {each.config.name: each for each in config.clusters if each.plugin.source.name == plugin}
+    own = {each.config.name: each for each in config.correct_clusters if each.plugin.source.name == plugin}
     known = ", ".join(sorted(own)) or "none"
     if cluster is None and len(own) == 1:
         return next(iter(own.values()))

@@ -46,6 +46,7 @@ def _marked(problems: Iterable[str], indent: str = "") -> list[str]:
 
 def _problems(answer: Answer) -> list[str]:
     problems = [*answer["config_problems"], *(f"{name}: {why}" for name, why in answer["failed"].items())]
+    problems += [f"{name}: not used on this host: {why}" for name, why in answer.get("not_selected", {}).items()]
     removed = answer.get("departing", {}).items()
     problems += [f"{name}: removed from the configuration, and still counted: {why}" for name, why in removed]
     problems += [f"{name}: still being built" for name in answer["building"]]

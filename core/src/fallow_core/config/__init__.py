@@ -1,6 +1,6 @@
-"""The configuration files: YAML with lines, the models, loading with every error at once, and templates.
+"""The configuration files: reading, validation with all errors at once, schemas, templates, and reloading.
 
-`changes` says what a running Fallow makes of files that were read again, `watch` when they are worth it.
-
-It reads files and validates; it starts nothing and imports only plugins that a file names.
+`document` reads YAML with line numbers, the `*_models` validate it, `from_models` turns models into `settings` and
+policies, `load` does all of that for a directory. `file_stamps` detects changes; `changes` decides what is in force.
+Only plugins that a file names are imported.
 """

@@ -1,4 +1,4 @@
-"""The models of what may be lent: of all nodes, of pools, of single nodes, and by schedule."""
+"""Models of `capacity`, `pools` and `nodes`: how much may be lent, on which nodes, and when."""
 
 import re
 from typing import Annotated, Any
@@ -47,14 +47,14 @@ Minute = Annotated[int, written(_minute)]
 NotEmpty = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Scheduled(Model):
-    """What is different for one resource in a window of a schedule."""
+class WindowChange(Model):
+    """The values for one resource in a window of a schedule."""
 
-    watermark: Percent | None = None
-    overcommit: Ratio | None = None
+    watermark_percent: Percent | None = None
+    overcommit_percent: Ratio | None = None
 
 
-class Window(Model):
+class WindowModel(Model):
     """A part of some days. `from_` and `to` are minutes of the day; `days` are numbers, Monday is 0."""
 
     days: Annotated[list[Annotated[int, written(_day)]], Field(min_length=1)] = Field(
@@ -62,68 +62,68 @@ class Window(Model):
     )
     from_: Annotated[Minute, Field(alias="from")]
     to: Minute
-    cpu: Scheduled = section()
-    memory: Scheduled = section()
+    cpu: WindowChange = section()
+    memory: WindowChange = section()
 
 
-class ScheduleSettings(Model):
-    """When what may be lent is different. `ramp` in seconds."""
+class ScheduleModel(Model):
+    """The times when another share may be lent."""
 
     time_zone: Annotated[str, BeforeValidator(_time_zone)] = "UTC"
-    ramp: Annotated[float, written(within("0s", "4h"))] = 900.0
-    windows: Annotated[list[Window], Field(min_length=1)]
+    ramp_seconds: Annotated[float, written(within("0s", "4h"))] = 900.0
+    windows: Annotated[list[WindowModel], Field(min_length=1)]
 
 
 class CpuChange(Model):
-    """How much of the CPU of some nodes may be lent; what is not there is as for all nodes."""
+    """How much of the CPU of some nodes may be lent. Keys that are missing are as for all nodes."""
 
-    watermark: Percent | None = None
-    policy: Rule | None = None
+    watermark_percent: Percent | None = None
+    rule: Annotated[Rule | None, Field(alias="policy")] = None
     reserved: CpuReserved | None = None
     reserved_per_daemon: Cpu | None = None
-    cap: Percent | None = None
-    overcommit: Ratio | None = None
+    cap_percent: Percent | None = None
+    overcommit_percent: Ratio | None = None
 
 
 class MemoryChange(Model):
-    """How much of the memory of some nodes may be lent; what is not there is as for all nodes."""
+    """How much of the memory of some nodes may be lent. Keys that are missing are as for all nodes."""
 
-    watermark: Percent | None = None
-    policy: Rule | None = None
+    watermark_percent: Percent | None = None
+    rule: Annotated[Rule | None, Field(alias="policy")] = None
     reserved: MemoryReserved | None = None
     reserved_per_daemon: Memory | None = None
-    cap: Percent | None = None
-    overcommit: Ratio | None = None
+    cap_percent: Percent | None = None
+    overcommit_percent: Ratio | None = None
 
 
 class CapacityChange(Model):
-    """How much of some nodes may be lent, as far as it is not as for all nodes."""
+    """How much of some nodes may be lent where that differs from all nodes."""
 
     cpu: CpuChange = section()
     memory: MemoryChange = section()
-    schedule: ScheduleSettings | None = None
+    schedule: ScheduleModel | None = None
 
 
 class CpuCapacity(Model):
     """How much of a node's CPU may be lent."""
 
-    watermark: Percent = _NODE.cpu.watermark_percent
-    policy: Rule = _NODE.cpu.rule
+    watermark_percent: Percent = _NODE.cpu.watermark_percent
+    rule: Annotated[Rule, Field(alias="policy")] = _NODE.cpu.rule
     reserved: CpuReserved = _NOTHING
     reserved_per_daemon: Cpu = _NODE.cpu.reserved_per_daemon
-    cap: Percent = _NODE.cpu.cap_percent
-    overcommit: Ratio = _NODE.cpu.overcommit_percent
+    cap_percent: Percent = _NODE.cpu.cap_percent
+    overcommit_percent: Ratio = _NODE.cpu.overcommit_percent
 
 
 class MemoryCapacity(Model):
     """How much of a node's memory may be lent."""
 
-    watermark: Percent = _NODE.memory.watermark_percent
-    policy: Rule = _NODE.memory.rule
+    watermark_percent: Percent = _NODE.memory.watermark_percent
+    rule: Annotated[Rule, Field(alias="policy")] = _NODE.memory.rule
     reserved: MemoryReserved = _NOTHING
     reserved_per_daemon: Memory = _NODE.memory.reserved_per_daemon
-    cap: Percent = _NODE.memory.cap_percent
-    overcommit: Ratio = _NODE.memory.overcommit_percent
+    cap_percent: Percent = _NODE.memory.cap_percent
+    overcommit_percent: Ratio = _NODE.memory.overcommit_percent
 
 
 class Capacity(Model):
@@ -131,26 +131,26 @@ class Capacity(Model):
 
     cpu: CpuCapacity = section()
     memory: MemoryCapacity = section()
-    schedule: ScheduleSettings | None = None
+    schedule: ScheduleModel | None = None
 
 
-class PoolSettings(Model):
-    """The nodes that have all these labels."""
+class PoolModel(Model):
+    """A pool: the nodes with all these labels."""
 
     name: NotEmpty
     node_selector: Annotated[dict[str, str], Field(min_length=1)]
     capacity: CapacityChange
 
 
-class NodeSettings(Model):
+class NodeModel(Model):
     """One node, by name."""
 
     name: NotEmpty
     capacity: CapacityChange
 
 
-def pools_problem(pools: list[PoolSettings]) -> tuple[tuple[int, str], str] | None:
-    """The first pool, and key of it, that no node can be in or that cannot be told from another; and why."""
+def pools_problem(pools: list[PoolModel]) -> tuple[tuple[int, str], str] | None:
+    """The first pool, and its key, that no node can belong to or whose name is taken; and why."""
     for index, pool in enumerate(pools):
         for earlier in pools[:index]:
             if pool.name == earlier.name:
@@ -161,7 +161,7 @@ def pools_problem(pools: list[PoolSettings]) -> tuple[tuple[int, str], str] | No
     return None
 
 
-def double_node(nodes: list[NodeSettings]) -> tuple[int, str] | None:
-    """The first node that is there twice: where, and its name."""
+def double_node(nodes: list[NodeModel]) -> tuple[int, str] | None:
+    """The first node that is listed twice: its index and its name."""
     names: list[Any] = [node.name for node in nodes]
     return next(((i, name) for i, name in enumerate(names) if name in names[:i]), None)

@@ -1,8 +1,8 @@
 """A YAML file as plain data, with the line of every key.
 
-What is read is the part of YAML that configuration needs: mappings with words as keys, lists, strings, and plain
-`true`, `false`, `null` and decimal numbers. So `off`, `no` and `1:30` stay the words that they are. Tags, anchors and
-aliases are refused, and so is a key that is there twice: a reader of the file could not tell which one counts.
+It supports the part of YAML that configuration needs: mappings with strings as keys, lists, strings, and plain `true`,
+`false`, `null` and decimal numbers. So `off`, `no` and `1:30` stay strings. Tags, anchors, aliases and repeated keys
+are refused.
 """
 
 import re
@@ -27,14 +27,14 @@ _FRACTION = re.compile(r"[-+]?(0|[1-9]\d{0,18})\.\d{1,18}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What one file holds. `lines` has each key's line, and each list entry's, by its path; the file itself is `()`."""
+    """The content of one file. `lines` has the line of each key and list entry by its path; `()` is the file itself."""
 
     file: Path
     data: dict[str, Any] = field(default_factory=dict)
     lines: Mapping[KeyPath, int] = field(default_factory=dict)
 
     def line(self, key: KeyPath) -> int | None:
-        """The line of a key, or of the nearest one around it that is in the file."""
+        """The line of a key; if it is not in the file, the line of the nearest key around it."""
         return next((self.lines[key[:end]] for end in range(len(key), -1, -1) if key[:end] in self.lines), None)
 
     def problem(self, key: KeyPath, message: str) -> Problem:
@@ -43,7 +43,7 @@ class Document:
 
 
 def read(file: Path) -> tuple[Document | None, list[Problem]]:
-    """Read a file. The document is `None` if it cannot be read at all; else there may be problems as well."""
+    """Read a file. The document is `None` if the file cannot be read; otherwise there may also be problems."""
     try:
         text = _text(file)
     except _FatalError as error:
@@ -65,7 +65,7 @@ def read(file: Path) -> tuple[Document | None, list[Problem]]:
 
 
 class _FatalError(Exception):
-    """Nothing of the file can be used."""
+    """The file cannot be used at all."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class _FatalError(Exception):
 def _text(file: Path) -> str:
     try:
         kind = file.stat().st_mode
-        if not stat.S_ISREG(kind):  # opening a pipe would wait for ever
+        if not stat.S_ISREG(kind):  # opening a pipe would block
             raise _FatalError("a directory, not a file" if stat.S_ISDIR(kind) else "not a regular file")
         with file.open("rb") as stream:
             content = stream.read(LARGEST_FILE_BYTES + 1)
@@ -97,7 +97,7 @@ def _hint(text: str, line: int | None) -> str:
 
 
 class _Builder:
-    """Builds plain data from parser events, which unlike composed nodes show what an alias is before it expands."""
+    """Builds plain data from parser events. Unlike composed nodes they show an alias before it expands."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -105,7 +105,7 @@ class _Builder:
         self.problems: list[Problem] = []
 
     def document(self, events: Iterator[yaml.Event]) -> dict[str, Any]:
-        """The one document of the file, which has to be a mapping."""
+        """The only document of the file, which must be a mapping."""
         next(events)  # start of the stream
         if isinstance(next(events), yaml.StreamEndEvent):
             raise _FatalError("the file is empty")
@@ -114,7 +114,7 @@ class _Builder:
         next(events)  # end of the document
         following = next(events)
         if not isinstance(following, yaml.StreamEndEvent):
-            raise _FatalError("a second document; a file holds one", _line(following))
+            raise _FatalError("a second document; a file may have only one", _line(following))
         if not isinstance(data, dict):
             raise _FatalError("expected keys and values, such as kind: Fallow", _line(first))
         return data
@@ -142,7 +142,7 @@ class _Builder:
             self.lines.setdefault((*path, key), _line(event))
             if key in data:
                 first = self.lines[(*path, key)]
-                self._problem(event, (*path, key), f"the key is there twice, first in line {first}; remove one")
+                self._problem(event, (*path, key), f"the key appears twice, first in line {first}; remove one")
                 self._value(next(events), events, (*path, key))
             else:
                 data[key] = self._value(next(events), events, (*path, key))
@@ -151,9 +151,9 @@ class _Builder:
     def _key(self, event: yaml.Event, path: KeyPath) -> str:
         if isinstance(event, yaml.ScalarEvent):
             if event.implicit[0] and not isinstance(_plain(event.value), str):
-                self._problem(event, path, f"the key {event.value!r} is no word; quote it")
+                self._problem(event, path, f"the key {event.value!r} is not a string; quote it")
             return event.value
-        raise _FatalError(f"a key under {dotted(path) or 'the top'} is no word", _line(event))
+        raise _FatalError(f"a key under {dotted(path) or 'the top'} is not a string", _line(event))
 
     def _list(self, events: Iterator[yaml.Event], path: KeyPath) -> list[Any]:
         data: list[Any] = []
@@ -171,7 +171,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _plain(text: str) -> str | int | float | bool | None:
-    """What an unquoted scalar stands for."""
+    """The value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):

@@ -1,4 +1,4 @@
-"""The JSON schemas of whole files, as editors and other tools take them."""
+"""The JSON schemas of whole files, for editors and other tools."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ DEFINITIONS = "$defs"
 
 
 def core_schema() -> dict[str, Any]:
-    """Of a core file."""
+    """The schema of a core file."""
     return _of_file("Fallow: the core file", CoreFile.model_json_schema())
 
 
 def cluster_schema(plugin: Plugin) -> dict[str, Any]:
-    """Of the cluster files of a plugin, its own `spec` included."""
+    """The schema of the cluster files of a plugin, including its `spec`."""
     schema = ClusterFile.model_json_schema()
     spec = plugin.config_model().model_json_schema()
     definitions = schema.get(DEFINITIONS, {}) | {
@@ -31,7 +31,7 @@ def _of_file(title: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(part: Any) -> Any:
-    """The part with references to the definitions of `spec`, whose names may be those of core too."""
+    """The part with renamed references to the definitions of `spec`, whose names may equal those of core."""
     if isinstance(part, Mapping):
         prefix = f"#/{DEFINITIONS}/"
         return {
@@ -42,7 +42,7 @@ def _renamed(part: Any) -> Any:
 
 
 def _as_written(part: Any) -> Any:
-    """The part without the defaults of values with a unit: the models have them as numbers, and files as text."""
+    """The part without the defaults of values with a unit, which are numbers in models and text in files."""
     if isinstance(part, Mapping):
         kinds = {each.get("type") for each in part.get("anyOf", ()) if isinstance(each, Mapping)}
         left_out = {"default"} if "string" in kinds and not isinstance(part.get("default"), str) else set()

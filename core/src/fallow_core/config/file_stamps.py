@@ -1,17 +1,17 @@
-"""How the files look from outside: what tells without reading them that one was changed, added or removed."""
+"""Detecting that a configuration file was changed, added or removed, without reading it."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 Stamp = tuple[int, int, int, int]
-"""Times of the last change of content and of anything (nanoseconds), size in bytes, inode."""
+"""mtime and ctime in nanoseconds, size in bytes, inode."""
 
-Look = Mapping[Path, Stamp | None]
-"""Each file and what its state is; `None` for one that cannot be seen."""
+Stamps = Mapping[Path, Stamp | None]
+"""The stamp of each file, by absolute path; `None` if the file cannot be examined."""
 
 
-def look(core_file: Path, clusters_dir: Path) -> Look:
-    """How the core file and all that may be a cluster file look now, by absolute path."""
+def stamps(core_file: Path, clusters_dir: Path) -> Stamps:
+    """The stamps now of the core file and of every possible cluster file."""
     core_file, clusters_dir = core_file.absolute(), clusters_dir.absolute()
     try:
         files = [entry for entry in clusters_dir.iterdir() if entry.suffix in {".yaml", ".yml"}]
@@ -21,7 +21,7 @@ def look(core_file: Path, clusters_dir: Path) -> Look:
 
 
 def stamp(file: Path) -> Stamp | None:
-    """What changes whenever the file does."""
+    """A value that changes whenever the file changes."""
     try:
         found = file.stat()
     except OSError:
@@ -29,19 +29,19 @@ def stamp(file: Path) -> Stamp | None:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-class FileStamps:
-    """Says when files have changed and come to rest: one that is being written must not be read half.
+class FileChanges:
+    """Detects that files have changed and are stable again: a file that is being written must not be read.
 
-    `taken` is how they looked when they were last read; without it, the first look counts as that.
+    `read` has the stamps of the files when they were last read. If it is None, the first call of `settled` sets it.
     """
 
-    def __init__(self, taken: Look | None) -> None:
-        self.taken = taken
-        self._before: Look | None = None
+    def __init__(self, read: Stamps | None) -> None:
+        self.read = read
+        self._before: Stamps | None = None
 
-    def settled(self, now: Look) -> bool:
-        """Whether the files are not as they were read, and look as they did the last time."""
-        if self.taken is None:
-            self.taken = now
-        rests, self._before = now == self._before, now
-        return rests and now != self.taken
+    def settled(self, now: Stamps) -> bool:
+        """Whether the files differ from those that were read, and have not changed since the last call."""
+        if self.read is None:
+            self.read = now
+        stable, self._before = now == self._before, now
+        return stable and now != self.read

@@ -1,4 +1,4 @@
-"""Loading a core file with all its cluster files, every mistake of every file at once."""
+"""Loads a core file and its cluster files, and collects every mistake of every file."""
 
 import os
 from collections import defaultdict
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from fallow_core.config.document import Document, read
-from fallow_core.config.file_stamps import Look, look, stamp
+from fallow_core.config.file_stamps import Stamps, stamp, stamps
+from fallow_core.config.from_models import cluster_of, config_of
 from fallow_core.config.models import DEFAULT_CLUSTERS_DIR, ClusterFile, CoreFile
 from fallow_core.config.problems import Problem, error_of
-from fallow_core.config.settings import CORE_FILE, ClusterSettings, Config, PluginLoader
-from fallow_core.config.settings_from_models import cluster_of, config_of
+from fallow_core.config.settings import CORE_FILE, ClusterSettings, Config, PluginLoader, with_clusters
 from fallow_core.config.validation import validate
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
@@ -22,46 +22,47 @@ LONGEST_SOCKET_PATH_BYTES = 107  # what the kernel takes, sockaddr_un.sun_path
 
 
 def load(path: Path, load_plugin: PluginLoader, *, as_agent: bool = False) -> Config:
-    """Read a configuration. A cluster file that is wrong, or without its plugin, stops no other.
+    """Read a configuration. A wrong cluster file, or a missing plugin, affects only that cluster.
 
     :param path: a core file, or the directory that holds it as `fallow.yaml`.
-    :param load_plugin: imports one plugin by name, or raises `PluginLoadError`; called for named plugins only.
-    :param as_agent: every cluster's `spec` is read as for the role of an agent alone.
-    :raises ConfigError: the core file is wrong; the text has the mistakes of the cluster files too.
+    :param load_plugin: imports one plugin by name, or raises `PluginLoadError`.
+    :param as_agent: validate each `spec` for the agent role alone.
+    :raises ConfigError: the core file is wrong; the text includes the mistakes of the cluster files.
     """
     file = path / CORE_FILE if path.is_dir() else path
     before = {file.absolute(): stamp(file)}
     core, document, problems = _core(file)
     directory = clusters_dir(file, document)
-    seen = {**look(file, directory), **before}
+    found_stamps = {**stamps(file, directory), **before}
     found = _clusters(file, directory, document, load_plugin, as_agent=as_agent)
     if core is None:
         raise error_of([*problems, *found.problems])
-    return _with(core, found, (), seen)
+    return _with(core, found, (), found_stamps)
 
 
 def load_again(config: Config, load_plugin: PluginLoader, *, as_agent: bool = False) -> Config:
-    """Read the files of a running configuration again. Raises nothing: what is wrong is in `problems`.
+    """Read the files of a running configuration again. It raises nothing: mistakes are in `problems`.
 
-    Where the core file is wrong, what it said before stays; the cluster files are those of the directory in force.
+    If the core file is wrong, its settings from before stay. The clusters' directory is that of `config`.
     """
-    seen = look(config.file, config.clusters_dir)
+    found_stamps = stamps(config.file, config.clusters_dir)
     core, document, problems = _core(config.file)
-    must_be_there = bool(config.clusters)
+    must_be_there = bool(config.correct_clusters)
     found = _clusters(
         config.file, config.clusters_dir, document, load_plugin, must_be_there=must_be_there, as_agent=as_agent
     )
-    return _with(config if core is None else core, found, problems, seen)
+    return _with(config if core is None else core, found, problems, found_stamps)
 
 
-def _with(core: Config, found: "_Clusters", problems: Iterable[Problem], seen: Look) -> Config:
-    """The settings of a core file with what was found in the clusters' directory."""
+def _with(core: Config, found: "_Clusters", problems: Iterable[Problem], found_stamps: Stamps) -> Config:
+    """The settings of a core file with the clusters that were found."""
     every = (*problems, *found.problems)
-    return replace(core, clusters=found.clusters, problems=every, named=found.named, seen=seen)
+    core = replace(core, problems=every, named=found.named, stamps=found_stamps)
+    return with_clusters(core, found.clusters)
 
 
 def _core(file: Path) -> tuple[Config | None, Document | None, list[Problem]]:
-    """What a core file says, without clusters; `None` if there are problems."""
+    """The settings of a core file without clusters; `None` if there are problems."""
     document, problems = read(file)
     if document is None:
         return None, None, problems
@@ -77,7 +78,7 @@ def _core(file: Path) -> tuple[Config | None, Document | None, list[Problem]]:
 
 
 def clusters_dir(core_file: Path, core: Document | None) -> Path:
-    """Where the cluster files of a core file are, as far as it can be read."""
+    """The directory of the cluster files; the default one if the core file cannot be read."""
     named = core.data.get("clustersDir") if core is not None else None
     if not isinstance(named, str) or not named or "\0" in named:
         named = DEFAULT_CLUSTERS_DIR
@@ -86,7 +87,7 @@ def clusters_dir(core_file: Path, core: Document | None) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """One cluster file: what was read, and what became of it."""
+    """One cluster file: its content, and the settings if it is correct."""
 
     file: Path
     document: Document | None
@@ -95,7 +96,7 @@ class _Candidate:
 
     @property
     def identity(self) -> tuple[str, str] | None:
-        """Plugin and name as far as they were read, whatever else is wrong."""
+        """Plugin and name, if they could be read, whatever else is wrong."""
         data = self.document.data if self.document is not None else {}
         metadata = data.get("metadata")
         plugin, name = data.get("plugin"), metadata.get("name") if isinstance(metadata, dict) else None
@@ -104,7 +105,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class _Clusters:
-    """What the clusters' directory holds. `named`: the clusters that its files name, whatever else is wrong."""
+    """The content of the clusters' directory. `named`: the clusters that its files name, also the wrong files."""
 
     clusters: tuple[ClusterSettings, ...]
     problems: list[Problem]
@@ -120,7 +121,7 @@ def _clusters(
     must_be_there: bool = False,
     as_agent: bool = False,
 ) -> _Clusters:
-    """Read the cluster files. A directory that is not named need not be there, unless clusters came from it once."""
+    """Read the cluster files. The default directory may be missing, unless clusters were read from it before."""
     try:
         entries = sorted(
             entry for entry in directory.iterdir() if not entry.name.startswith(".") and entry != core_file
@@ -159,7 +160,7 @@ def _candidate(file: Path, load_plugin: PluginLoader, *, as_agent: bool = False)
 def load_cluster(file: Path, load_plugin: PluginLoader) -> tuple[ClusterSettings, dict[str, Any]]:
     """One cluster file by itself: its settings, and `spec` as it is in the file.
 
-    :raises ConfigError: it is wrong; the text has every mistake.
+    :raises ConfigError: the file is wrong; the text has every mistake.
     """
     candidate = _candidate(file, load_plugin)
     if candidate.cluster is None or candidate.document is None:
@@ -168,11 +169,11 @@ def load_cluster(file: Path, load_plugin: PluginLoader) -> tuple[ClusterSettings
 
 
 def _validated(document: Document, model: type[CoreFile | ClusterFile]) -> tuple[Any, list[Problem]]:
-    """As `validate`; but a file of the other kind is in the wrong place, and its keys are not looked at."""
+    """As `validate`; but the keys of a file of the other kind are not validated, since it is in the wrong place."""
     kinds = {CoreFile: ("Fallow", "Cluster"), ClusterFile: ("Cluster", "Fallow")}
     expected, other = kinds[model]
     if document.data.get("kind") == other:
-        text = f"found {other!r}; here belongs a file with kind: {expected} (one core file, clusters in clustersDir)"
+        text = f"found {other!r}; expected kind: {expected} here (one core file, and the cluster files in clustersDir)"
         return None, [document.problem(("kind",), text)]
     return validate(model, document.data, document)
 
@@ -180,10 +181,10 @@ def _validated(document: Document, model: type[CoreFile | ClusterFile]) -> tuple
 def _spec(
     document: Document, load_plugin: PluginLoader, *, as_agent: bool
 ) -> tuple[LoadedPlugin | None, Any, list[Problem]]:
-    """The plugin that the file names, and `spec` as its model has it, whatever else is wrong with the file."""
+    """The plugin that the file names, and the validated `spec`, whatever else is wrong with the file."""
     name, spec = document.data.get("plugin"), document.data.get("spec")
     if not isinstance(name, str) or not name:
-        return None, None, []  # told by the file's own model
+        return None, None, []  # the model of the file reports it
     try:
         loaded = load_plugin(name)
     except PluginLoadError as error:
@@ -194,19 +195,19 @@ def _spec(
         text = f"{loaded.source} has no model of spec: {type(error).__name__}: {error}"
         return None, None, [document.problem(("plugin",), text)]
     if not isinstance(spec, dict | None):
-        return loaded, None, []  # told by the file's own model
+        return loaded, None, []  # the model of the file reports it
     validated, problems = validate(model, spec or {}, document, ("spec",))
     return loaded, validated, problems
 
 
 def _roles(document: Document) -> frozenset[Role]:
-    """The roles of a cluster file; all of them where they are not there, or wrong."""
+    """The roles of a cluster file; all of them if they are missing or wrong."""
     named = document.data.get("roles")
     return frozenset(Role) if named != [Role.AGENT] else frozenset({Role.AGENT})
 
 
 def _doubles(candidates: list[_Candidate]) -> list[Problem]:
-    """Clusters of one plugin with one name. Which of them is meant cannot be told, so none is used."""
+    """Clusters of one plugin with the same name. None of them is used."""
     same: defaultdict[tuple[str, str], list[Document]] = defaultdict(list)
     for candidate in candidates:
         if candidate.identity is not None and candidate.document is not None:

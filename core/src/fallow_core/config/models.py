@@ -1,7 +1,4 @@
-"""The models of the two kinds of file: keys as users write them, quantities parsed, unknown keys refused.
-
-Defaults that are policy come from `fallow_core.model.policy`, so that there is one place for each.
-"""
+"""Models of the core file and of cluster files. The defaults of policies are those of `fallow_core.model`."""
 
 import ipaddress
 import re
@@ -9,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fallow_core.config.capacity_models import Capacity, NodeSettings, PoolSettings, double_node, pools_problem
-from fallow_core.config.fields import Model, Percent, made, mismatch, section, within, written
+from fallow_core.config.capacity_models import Capacity, NodeModel, PoolModel, double_node, pools_problem
+from fallow_core.config.fields import Model, Percent, UpToDay, UpToHour, made, mismatch, section, within, written
 from fallow_core.config.problems import KeyPath
-from fallow_core.config.qos_models import Qos, TakeBackSettings
+from fallow_core.config.qos_models import Qos, TakeBackModel
 from fallow_core.model import quantities
 from fallow_core.model.policy import ExitMode, KeepLargest, Limit, PublishingMode, PublishingPolicy, Sharing, TakeBack
 from fallow_hookspecs import Role
@@ -68,6 +65,7 @@ def _empty(value: object) -> object:
 Name = Annotated[str, BeforeValidator(_name)]
 FilePath = Annotated[str, BeforeValidator(_path)]
 Host = Annotated[str, BeforeValidator(_host)]
+Interval = Annotated[float, written(within("1s", "10m"))]
 
 
 class FrameworkMetadata(Model):
@@ -87,7 +85,7 @@ MetricsOrOff = Metrics | Literal["off"]
 
 
 class NodeIdentity(Model):
-    """Who this host is. `name` is the host's own by default; `addresses` are known besides those of the host."""
+    """Who this host is. `name`: by default the host name. `addresses`: besides those that the host has."""
 
     name: Host | None = None
     addresses: list[Host] = Field(default_factory=list)
@@ -95,23 +93,27 @@ class NodeIdentity(Model):
 
 
 class Publishing(Model):
-    """When and how sizes are sent. All times in seconds."""
+    """When and how sizes are sent."""
 
     mode: Annotated[PublishingMode, Field(strict=False)] = _PUBLISHING.mode
     sharing: Annotated[Sharing, Field(strict=False)] = _PUBLISHING.sharing
-    dead_band: Percent = _PUBLISHING.dead_band_percent
-    growth_delay: Annotated[float, written(within("0s", "1h"))] = _PUBLISHING.growth_delay_seconds
-    interval: Annotated[float, written(within("1s", "10m"))] = _PUBLISHING.publish_interval_seconds
-    report_interval: Annotated[float, written(within("1s", "10m"))] = _PUBLISHING.report_interval_seconds
-    degrade_after: Annotated[float, written(within("1s", "24h"))] = _PUBLISHING.degrade_after_seconds
-    withdraw_after: Annotated[float, written(within("1s", "24h"))] = _PUBLISHING.withdraw_after_seconds
-    in_flight: Annotated[float, written(within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
+    dead_band_percent: Percent = _PUBLISHING.dead_band_percent
+    growth_delay_seconds: UpToHour = _PUBLISHING.growth_delay_seconds
+    publish_interval_seconds: Annotated[float, written(within("1s", "10m")), Field(alias="interval")] = (
+        _PUBLISHING.publish_interval_seconds
+    )
+    report_interval_seconds: Interval = _PUBLISHING.report_interval_seconds
+    degrade_after_seconds: UpToDay = _PUBLISHING.degrade_after_seconds
+    withdraw_after_seconds: UpToDay = _PUBLISHING.withdraw_after_seconds
+    in_flight_seconds: Annotated[float, written(within("1s", "1h"))] = _PUBLISHING.in_flight_seconds
 
     @model_validator(mode="after")
     def _withdrawn_after_degraded(self) -> "Publishing":
-        if self.withdraw_after < self.degrade_after:
-            key = "withdrawAfter" if "withdraw_after" in self.model_fields_set else "degradeAfter"
-            times = f"degradeAfter is {self.degrade_after:g}s and withdrawAfter {self.withdraw_after:g}s"
+        if self.withdraw_after_seconds < self.degrade_after_seconds:
+            key = "withdrawAfter" if "withdraw_after_seconds" in self.model_fields_set else "degradeAfter"
+            times = (
+                f"degradeAfter is {self.degrade_after_seconds:g}s and withdrawAfter {self.withdraw_after_seconds:g}s"
+            )
             raise mismatch((key,), f"{times}; withdrawAfter must not be the shorter one")
         return self
 
@@ -123,7 +125,7 @@ class Log(Model):
 
 
 class CoreFile(Model):
-    """`kind: Fallow`. `sample_interval` in seconds."""
+    """`kind: Fallow`."""
 
     api_version: Literal["fallow/v1"]
     kind: Literal["Fallow"]
@@ -136,12 +138,12 @@ class CoreFile(Model):
     host_root: FilePath = "/"
     node: NodeIdentity = section()
     capacity: Capacity = section()
-    pools: list[PoolSettings] = Field(default_factory=list)
-    nodes: list[NodeSettings] = Field(default_factory=list)
+    pools: list[PoolModel] = Field(default_factory=list)
+    nodes: list[NodeModel] = Field(default_factory=list)
     publishing: Publishing = section()
-    take_back: TakeBackSettings = section()
+    take_back: TakeBackModel = section()
     qos: Qos = section()
-    sample_interval: Annotated[float, written(within("100ms", "1m"))] = 1.0
+    sample_interval_seconds: Annotated[float, written(within("100ms", "1m"))] = 1.0
     on_exit: Annotated[ExitMode, Field(strict=False)] = ExitMode.FLOOR
     log: Log = section()
 
@@ -157,11 +159,12 @@ class CoreFile(Model):
 
     @model_validator(mode="after")
     def _degraded_after_a_sample(self) -> "CoreFile":
-        if self.publishing.degrade_after <= self.sample_interval:
+        degrade_after = self.publishing.degrade_after_seconds
+        if degrade_after <= self.sample_interval_seconds:
             key: KeyPath = ("sampleInterval",)
-            if "sample_interval" not in self.model_fields_set:
+            if "sample_interval_seconds" not in self.model_fields_set:
                 key = ("publishing", "degradeAfter")
-            times = f"sampleInterval is {self.sample_interval:g}s and degradeAfter {self.publishing.degrade_after:g}s"
+            times = f"sampleInterval is {self.sample_interval_seconds:g}s and degradeAfter {degrade_after:g}s"
             raise mismatch(key, f"{times}; sampleInterval must be the shorter one")
         return self
 
@@ -173,7 +176,7 @@ class ClusterMetadata(Model):
 
 
 class Limits(Model):
-    """The most that the cluster gets."""
+    """The most that the cluster gets of each resource."""
 
     cpu: Annotated[Limit, made(quantities.cpu_limit)] = Field(default_factory=Limit)
     memory: Annotated[Limit, made(quantities.memory_limit)] = Field(default_factory=Limit)

@@ -1,4 +1,4 @@
-"""One mistake in a configuration file, and many of them as one error."""
+"""Mistakes in configuration files, and all of them as one error."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _SHOWN_LENGTH = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is wrong, in which file, and as far as that is known in which line and at which key."""
+    """A mistake: the file, the line and the key if they are known, and what is wrong."""
 
     file: Path
     line: int | None = None
@@ -37,7 +37,7 @@ def error_of(problems: Iterable[Problem]) -> ConfigError:
 
 
 def dotted(key: KeyPath) -> str:
-    """`capacity.cpu.cap` or `roles[0]`; a key that is no plain word is quoted."""
+    """The key as text: `capacity.cpu.cap` or `roles[0]`. A key that is no plain word is quoted."""
     text = ""
     for part in key:
         if isinstance(part, int):
@@ -49,7 +49,7 @@ def dotted(key: KeyPath) -> str:
 
 
 def shown(value: object) -> str:
-    """A value from a file in a few characters that do nothing to a terminal."""
+    """A value of a file as short text that is safe for a terminal."""
     if value is None:
         return "nothing"
     if isinstance(value, dict):

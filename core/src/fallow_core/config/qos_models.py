@@ -1,10 +1,10 @@
-"""The models of what may slow down or terminate tasks: `takeBack` and `qos` of a core file. All times in seconds."""
+"""Models of `takeBack` and `qos`: what may slow down or terminate tasks."""
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from fallow_core.config.fields import Model, Percent, mismatch, section, within, written
+from fallow_core.config.fields import Model, Percent, UpToDay, UpToHour, mismatch, section, within, written
 from fallow_core.model import quantities
 from fallow_core.model.policy import PublishingMode
 from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
@@ -12,15 +12,17 @@ from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPol
 
 _TAKE_BACK, _QOS = TakeBackPolicy(), QosPolicy()
 
+Group = Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$"), AfterValidator(lambda group: group.strip("/"))]
 
-class TakeBackSettings(Model):
-    """When the framework's own scheduler is told to end what is above an offer. All times in seconds."""
+
+class TakeBackModel(Model):
+    """When the framework's own scheduler is told to terminate what is above an offer."""
 
     mode: Annotated[PublishingMode, Field(strict=False)] = _TAKE_BACK.mode
-    after: Annotated[float, written(within("1s", "24h"))] = _TAKE_BACK.after_seconds["memory"]
-    notice: Annotated[float, written(within(f"{LEAST_NOTICE_SECONDS}s", "1h"))] = _TAKE_BACK.notice_seconds
-    blast_radius: Percent = _TAKE_BACK.blast_percent
-    blast_window: Annotated[float, written(within("1s", "24h"))] = _TAKE_BACK.blast_seconds
+    after_seconds: UpToDay = _TAKE_BACK.after_seconds["memory"]
+    notice_seconds: Annotated[float, written(within(f"{LEAST_NOTICE_SECONDS}s", "1h"))] = _TAKE_BACK.notice_seconds
+    blast_percent: Annotated[Percent, Field(alias="blastRadius")] = _TAKE_BACK.blast_percent
+    blast_seconds: Annotated[UpToDay, Field(alias="blastWindow")] = _TAKE_BACK.blast_seconds
 
 
 class _Strategy(Model):
@@ -33,94 +35,92 @@ def _ratio_or_off(value: object) -> int | None:
     return None if value == "off" else quantities.ratio_percent(value)
 
 
-class _Marked(_Strategy):
-    """One that begins at a threshold, and is over below a lower one."""
+class _Threshold(_Strategy):
+    """A strategy that starts at a threshold and stops below a lower one."""
 
-    threshold: Percent
-    lower_threshold: Percent
+    threshold_percent: Percent
+    lower_percent: Annotated[Percent, Field(alias="lowerThreshold")]
 
     @model_validator(mode="after")
     def _lower_below_threshold(self) -> Self:
-        if self.lower_threshold >= self.threshold:
-            key = "lowerThreshold" if "lower_threshold" in self.model_fields_set else "threshold"
-            found = f"threshold is {self.threshold} % and lowerThreshold {self.lower_threshold} %"
+        if self.lower_percent >= self.threshold_percent:
+            key = "lowerThreshold" if "lower_percent" in self.model_fields_set else "threshold"
+            found = f"threshold is {self.threshold_percent} % and lowerThreshold {self.lower_percent} %"
             raise mismatch((key,), f"{found}; lowerThreshold must be below")
         return self
 
 
 class CpuSuppress(_Strategy):
-    """How batch is held to the CPU that online services leave."""
+    """How batch is limited to the CPU that online services leave."""
 
-    minimum: Percent = _QOS.cpu_suppress.minimum_percent
-    step: Percent = _QOS.cpu_suppress.step_percent
+    minimum_percent: Percent = _QOS.cpu_suppress.minimum_percent
+    step_percent: Percent = _QOS.cpu_suppress.step_percent
     cpuset: Annotated[Placing, Field(strict=False)] = _QOS.cpu_suppress.cpuset
 
 
 class CgroupReconcile(_Strategy):
     """Whether batch groups get the smallest weight, and tasks without a group one; `memory_limit` in their requests."""
 
-    memory_limit: Annotated[int | None, written(_ratio_or_off)] = None
+    memory_limit_percent: Annotated[int | None, written(_ratio_or_off)] = None
 
 
 class Identity(_Strategy):
-    """Whether batch groups get the scheduling class that runs when nobody else wants to."""
+    """Whether batch groups get the scheduling class that runs only on idle CPUs."""
 
 
-class OnlinePressure(_Marked):
+class OnlinePressure(_Threshold):
     """When batch is slowed down because memory stalls online services. `groups`: theirs, from the cgroup root."""
 
-    groups: list[Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$")]] = Field(default_factory=list)
-    threshold: Percent = _QOS.online_pressure.threshold_percent
-    lower_threshold: Percent = _QOS.online_pressure.lower_percent
+    groups: Annotated[tuple[Group, ...], Field(strict=False)] = ()
+    threshold_percent: Percent = _QOS.online_pressure.threshold_percent
+    lower_percent: Annotated[Percent, Field(alias="lowerThreshold")] = _QOS.online_pressure.lower_percent
 
 
 class MemoryReclaim(_Strategy):
-    """When memory of batch is pushed out. `threshold`: by default as far below that of `memoryEvict` as the defaults
-    are.
-    """
+    """When memory of batch is reclaimed. For the default of `threshold` see `reclaim_threshold`."""
 
-    threshold: Percent = _QOS.memory_reclaim.threshold_percent
-    step: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
-    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_reclaim.cool_down_seconds
-    window: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_reclaim.window_seconds
-    critical_threshold: Percent = _QOS.memory_reclaim.critical_percent
+    threshold_percent: Percent = _QOS.memory_reclaim.threshold_percent
+    step_percent: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
+    cool_down_seconds: UpToHour = _QOS.memory_reclaim.cool_down_seconds
+    window_seconds: UpToHour = _QOS.memory_reclaim.window_seconds
+    critical_percent: Annotated[Percent, Field(alias="criticalThreshold")] = _QOS.memory_reclaim.critical_percent
 
 
-class MemoryEvict(_Marked):
-    """When tasks end because memory of the node runs out."""
+class MemoryEvict(_Threshold):
+    """When tasks are terminated because the node runs out of memory."""
 
-    threshold: Percent = _QOS.memory_evict.threshold_percent
-    lower_threshold: Percent = _QOS.memory_evict.lower_percent
-    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.memory_evict.cool_down_seconds
+    threshold_percent: Percent = _QOS.memory_evict.threshold_percent
+    lower_percent: Annotated[Percent, Field(alias="lowerThreshold")] = _QOS.memory_evict.lower_percent
+    cool_down_seconds: UpToHour = _QOS.memory_evict.cool_down_seconds
 
 
 class CpuEvict(_Strategy):
-    """When tasks end because batch gets too little CPU."""
+    """When tasks are terminated because batch gets too little CPU."""
 
-    satisfaction: Percent = _QOS.cpu_evict.satisfaction_percent
-    until: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
-    usage: Percent = _QOS.cpu_evict.usage_percent
-    window: Annotated[float, written(within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
+    satisfaction_percent: Percent = _QOS.cpu_evict.satisfaction_percent
+    until_percent: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
+    usage_percent: Percent = _QOS.cpu_evict.usage_percent
+    window_seconds: Annotated[float, written(within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
     samples: Annotated[int, Field(ge=1, le=3600)] = _QOS.cpu_evict.samples
-    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.cpu_evict.cool_down_seconds
+    cool_down_seconds: UpToHour = _QOS.cpu_evict.cool_down_seconds
     slow_is_fine: bool = _QOS.cpu_evict.slow_is_fine
 
 
 class OverdraftEvict(_Strategy):
-    """When tasks end because more memory is allocated than can be lent."""
+    """When tasks are terminated because more memory is allocated than can be lent."""
 
-    after: Annotated[float, written(within("1s", "24h"))] = _QOS.overdraft_evict.after_seconds
-    cool_down: Annotated[float, written(within("0s", "1h"))] = _QOS.overdraft_evict.cool_down_seconds
+    after_seconds: UpToDay = _QOS.overdraft_evict.after_seconds
+    cool_down_seconds: UpToHour = _QOS.overdraft_evict.cool_down_seconds
 
 
-class TerminationSettings(Model):
+class TerminationModel(Model):
     """How tasks are terminated."""
 
-    grace: Annotated[float, written(within("0s", "1h"))] = _QOS.termination.grace_seconds
-    margin: Annotated[float, written(within("1s", "1h"))] = _QOS.termination.margin_seconds
-    back_off: Annotated[float, written(within("1s", "1h"))] = _QOS.termination.back_off_seconds
+    grace_seconds: UpToHour = _QOS.termination.grace_seconds
+    margin_seconds: Annotated[float, written(within("1s", "1h"))] = _QOS.termination.margin_seconds
+    back_off_seconds: Annotated[float, written(within("1s", "1h"))] = _QOS.termination.back_off_seconds
     budget: Annotated[int, Field(ge=0, le=1000)] = _QOS.termination.budget
-    budget_window: Annotated[float, written(within("1s", "24h"))] = _QOS.termination.budget_seconds
+    budget_seconds: Annotated[UpToDay, Field(alias="budgetWindow")] = _QOS.termination.budget_seconds
 
 
 class Qos(Model):
@@ -134,22 +134,22 @@ class Qos(Model):
     memory_evict: MemoryEvict = section()
     cpu_evict: CpuEvict = section()
     overdraft_evict: OverdraftEvict = section()
-    termination: TerminationSettings = section()
+    termination: TerminationModel = section()
     on_exit: Literal["keep", "release"] = "keep"
 
     @model_validator(mode="after")
     def _reclaims_before_it_evicts(self) -> "Qos":
-        if reclaim_threshold(self) >= self.memory_evict.threshold:
-            reclaim, evict = self.memory_reclaim, self.memory_evict
-            text = f"memoryReclaim.threshold is {reclaim.threshold} % and memoryEvict.threshold {evict.threshold} %"
-            key = ("memoryReclaim" if "threshold" in reclaim.model_fields_set else "memoryEvict", "threshold")
+        if reclaim_threshold(self) >= self.memory_evict.threshold_percent:
+            reclaim, evict = self.memory_reclaim, self.memory_evict.threshold_percent
+            text = f"memoryReclaim.threshold is {reclaim.threshold_percent} % and memoryEvict.threshold {evict} %"
+            key = ("memoryReclaim" if "threshold_percent" in reclaim.model_fields_set else "memoryEvict", "threshold")
             raise mismatch(key, f"{text}; memoryReclaim.threshold must be below")
         return self
 
 
 def reclaim_threshold(qos: Qos) -> int:
-    """The threshold of `memoryReclaim` in percent: its own, or as far below `memoryEvict` as the defaults are."""
+    """The threshold of `memoryReclaim` in percent. If it is not set, it has the default distance to `memoryEvict`."""
     ahead = _QOS.memory_evict.threshold_percent - _QOS.memory_reclaim.threshold_percent
-    if "threshold" in qos.memory_reclaim.model_fields_set:
-        return qos.memory_reclaim.threshold
-    return min(qos.memory_reclaim.threshold, qos.memory_evict.threshold - ahead)
+    if "threshold_percent" in qos.memory_reclaim.model_fields_set:
+        return qos.memory_reclaim.threshold_percent
+    return min(qos.memory_reclaim.threshold_percent, qos.memory_evict.threshold_percent - ahead)

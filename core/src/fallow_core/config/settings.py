@@ -1,10 +1,10 @@
-"""What the files say, as the values that the rest of core works with. They are read without the models of files."""
+"""What the files become: the values that the rest of core works with. Importing them needs no pydantic."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from fallow_core.config.file_stamps import Look
+from fallow_core.config.file_stamps import Stamps
 from fallow_core.config.problems import Problem
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin
@@ -20,9 +20,9 @@ PluginLoader = Callable[[str], LoadedPlugin]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSettings:
-    """One cluster file without a mistake, its plugin loaded.
+    """One correct cluster file, with its plugin loaded.
 
-    `built_from` is what the file says of the instance: while it stays the same, there is no need of a new one.
+    `built_from` has the parts of the file that the instance is built from. A change of it needs a new instance.
     """
 
     file: Path
@@ -37,14 +37,18 @@ class ClusterSettings:
         """The cluster's name in status and metrics: `plugin/name`."""
         return f"{self.plugin.source.name}/{self.config.name}"
 
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether the cluster uses a node with these labels."""
+        return self.node_selector.items() <= labels.items()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """One core file and its cluster files. All paths are absolute.
 
-    `clusters` are those without a mistake; `problems` is what is wrong with the others. `named` are the clusters that
-    any file names, also one with mistakes. `metrics`: address and port, or `None` where they are off. `seen` is how the
-    files looked before they were read.
+    `clusters` are the clusters of this host. `not_selected` are those whose `nodeSelector` does not match its labels.
+    `problems` are the mistakes of the other files. `named` are the clusters that any file names, also a wrong one.
+    `metrics`: address and port, or `None` if they are off. `stamps` are those of the files before they were read.
     """
 
     file: Path
@@ -66,6 +70,32 @@ class Config:
     node_labels: Mapping[str, str] = field(default_factory=dict)
     host_root: Path = Path("/")
     clusters: tuple[ClusterSettings, ...] = ()
+    not_selected: tuple[ClusterSettings, ...] = ()
     problems: tuple[Problem, ...] = ()
     named: frozenset[str] = frozenset()
-    seen: Look | None = field(default=None, compare=False, repr=False)
+    stamps: Stamps | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def correct_clusters(self) -> tuple[ClusterSettings, ...]:
+        """Every cluster with a correct file, whether it selects this host or not."""
+        return *self.clusters, *self.not_selected
+
+    @property
+    def not_selected_reasons(self) -> dict[str, str]:
+        """Why a cluster is not used on this host, by the cluster's name."""
+        return {
+            cluster.name: f"its nodeSelector {_pairs(cluster.node_selector)} does not match this host's labels"
+            f" ({_pairs(self.node_labels) or 'none'})"
+            for cluster in self.not_selected
+        }
+
+
+def with_clusters(config: Config, clusters: Iterable[ClusterSettings]) -> Config:
+    """The configuration with these clusters, of which some select this host and some do not."""
+    every = tuple(clusters)
+    here = tuple(cluster for cluster in every if cluster.selects(config.node_labels))
+    return replace(config, clusters=here, not_selected=tuple(cluster for cluster in every if cluster not in here))
+
+
+def _pairs(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))

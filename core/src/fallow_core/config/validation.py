@@ -1,20 +1,20 @@
-"""A model's errors, told at the file's lines in the words of this project.
+"""Turns the errors of a model into problems with file, line and key.
 
-Core's own models and those of plugins go the same way: an exception with an `errors()` method as pydantic's has it
-gives one problem an error, any other gives one in all.
+It handles the models of core and of plugins alike. An exception with an `errors()` method like pydantic's becomes one
+problem for each error; any other exception becomes one problem.
 """
 
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from fallow_core.config.allowed_values import allowed_keys, allowed_values
 from fallow_core.config.document import Document
 from fallow_core.config.problems import KeyPath, Problem, shown
-from fallow_core.config.schema import allowed_keys, allowed_values
 
 
 def validate(model: Any, data: Any, document: Document, at: KeyPath = ()) -> tuple[Any, list[Problem]]:
-    """What the model makes of `data`, which is what the document holds at `at`; `None` and problems if it is wrong."""
+    """The validated `data`, which is the part of the document at `at`; or `None` and the problems."""
     try:
         return model.model_validate(data), []
     except (Exception, SystemExit) as error:
@@ -45,7 +45,7 @@ class _Translation:
         return self._document.problem((*self._at, *place), self._message(kind, detail, place))
 
     def _place(self, location: KeyPath) -> KeyPath:
-        """The location without what is no key of the file, such as the branch of a union."""
+        """The location without parts that are no keys of the file, such as the branch of a union."""
         place: KeyPath = ()
         for part in location:
             if (*self._at, *place, part) in self._document.lines:
@@ -55,10 +55,10 @@ class _Translation:
     def _message(self, kind: str, detail: Mapping[str, Any], place: KeyPath) -> str:
         if kind == "missing":
             allowed = allowed_values(self._schema, place)
-            return "this key is required and not there" + (f"; expected {allowed}" if allowed else "")
+            return "this required key is missing" + (f"; expected {allowed}" if allowed else "")
         if kind == "extra_forbidden":
             return _unknown(str(place[-1]), allowed_keys(self._schema, place[:-1]))
-        text = _in_our_words(kind, str(detail["msg"]))
+        text = _plain_text(kind, str(detail["msg"]))
         value = detail.get("input")
         if "input" not in detail or kind == "mismatch" or (kind == "value_error" and isinstance(value, dict | list)):
             return text
@@ -70,7 +70,7 @@ class _Translation:
     def _schema(self) -> Mapping[str, Any]:
         try:
             schema = self._model.model_json_schema()
-        except Exception:  # then there is no advice
+        except Exception:  # then there is no hint
             return {}
         return schema if isinstance(schema, Mapping) else {}
 
@@ -78,7 +78,7 @@ class _Translation:
 def _unknown(key: str, allowed: list[str]) -> str:
     if not allowed:
         return "unknown key"
-    import difflib  # files without a mistake do not need it
+    import difflib  # needed only for this error
 
     words = {name.lower(): name for name in allowed}
     near = difflib.get_close_matches(key.lower().replace("_", "").replace("-", ""), words, n=1)
@@ -86,7 +86,7 @@ def _unknown(key: str, allowed: list[str]) -> str:
     return f"unknown key; {advice}allowed here: {', '.join(allowed)}"
 
 
-def _in_our_words(kind: str, text: str) -> str:
+def _plain_text(kind: str, text: str) -> str:
     if kind in {"model_type", "dict_type"}:
         return "expected a mapping"
     for beginning in ("Value error, ", "Assertion failed, "):

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from fallow_core.errors import SampleError
-from fallow_hookspecs import Process
+from fallow_hookspecs import Process, proc_stat
 
 PROC_ROOT = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -130,15 +130,12 @@ def parse_stat(proc_root: Path, pid: int, raw: bytes) -> ProcessStat:
 
     :raises SampleError: its format is unknown.
     """
-    path = f"{proc_root}/{pid}/stat"
-    # The name in parentheses may contain spaces, parentheses and newlines.
-    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
-    if len(fields) < 21 or not raw.endswith(b"\n"):
-        raise _strange(path, "a name in parentheses and more than 20 fields behind it", raw)
-    parent, user, system, reaped_user, reaped_system, start = _numbers(path, [fields[1], *fields[11:15], fields[19]])
-    # A process whose first thread has ended may have other running threads.
-    ended = fields[0] in (b"Z", b"X") and fields[17] in (b"0", b"1")
-    return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system, ended)
+    try:
+        stat = proc_stat.parse_stat(raw)
+    except ValueError as error:
+        raise SampleError(f"{proc_root}/{pid}/stat: {error}") from None
+    own, reaped = stat.user_ticks + stat.system_ticks, stat.reaped_user_ticks + stat.reaped_system_ticks
+    return ProcessStat(pid, stat.parent_pid, stat.start_ticks, own, reaped, stat.has_ended)
 
 
 def read_private_memory(proc_root: Path, pid: int, read: ReadProcess | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Whether an answer of plugin code is what the contract says, and what to do where only a part of it is not."""
+"""Checks answers of plugins against the contract, and removes the wrong parts of an answer."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -11,11 +11,11 @@ _T = TypeVar("_T")
 
 
 PARTS: Mapping[type, str] = {CapacityReport: "rows", TaskList: "tasks"}
-"""Answers of which one part is about many things: what is wrong with one of those spoils no other."""
+"""Answers with a part of many items, of which each is checked by itself."""
 
 
 def mismatch_but_parts(answer: object, expected: Any) -> str:
-    """As `mismatch`, without what the parts of the answer hold; see `sifted`."""
+    """As `mismatch`, without the items of the part; for those see `sifted`."""
     part = PARTS.get(expected)
     if part is not None and isinstance(answer, CapacityReport | TaskList) and isinstance(answer, expected):
         without: dict[str, Any] = {part: ()}
@@ -26,9 +26,9 @@ def mismatch_but_parts(answer: object, expected: Any) -> str:
 def sifted(
     items: Iterable[_T], expected: type[_T], wrong: Callable[[_T], str], name: Callable[[_T], object]
 ) -> tuple[tuple[_T, ...], dict[str, str]]:
-    """The items that are what the contract says and not `wrong`, and why the others are refused, by name.
+    """The items that match the contract and are not `wrong`, and by name why the others are refused.
 
-    One whose name is none either goes by its place.
+    An item without a usable name is called by its position.
     """
     good, refused = [], {}
     for index, item in enumerate(items):

@@ -1,7 +1,7 @@
-"""When a lane may be called again after failures. Pure: each step returns the next state.
+"""Decides when a lane may be called again after failures. Pure: each step returns the next state.
 
-The pause after the first failure in a row is 1 s, and doubles with each further one up to 60 s. There is no jitter:
-one core calls few clusters, and nothing brings their failures into step.
+The pause after the first failure is 1 s. It doubles with each further failure in a row, up to 60 s. There is no jitter:
+one core calls few clusters, and their failures are not synchronized.
 """
 
 import math
@@ -15,8 +15,8 @@ LONGEST_PAUSE_SECONDS = 60.0
 class Breaker:
     """State of one lane. Times are monotonic seconds.
 
-    `failures` counts calls without a success between, `failing_since` is when the first of them ended, `reason` what
-    the last one said. `next_try_at` is infinite once the instance is broken.
+    `failures` counts failures in a row. `failing_since` is the end of the first, `reason` the text of the last.
+    `next_try_at` is infinite once the instance is broken.
     """
 
     failures: int = 0
@@ -27,7 +27,7 @@ class Breaker:
 
     @property
     def broken(self) -> bool:
-        """No call will ever be allowed again."""
+        """Whether no further call is allowed."""
         return self.next_try_at == math.inf
 
     def allows(self, now: float) -> bool:
@@ -35,7 +35,7 @@ class Breaker:
         return now >= self.next_try_at
 
     def after_success(self) -> "Breaker":
-        """The state after an answer: as if nothing had ever failed."""
+        """The state after an answer: the initial state."""
         return Breaker()
 
     def after_failure(self, reason: str, now: float) -> "Breaker":
@@ -44,11 +44,11 @@ class Breaker:
         return replace(self._failed(reason, now), next_try_at=now + pause, pause_seconds=pause)
 
     def after_try_later(self, reason: str, after_seconds: float, now: float) -> "Breaker":
-        """The state after the plugin asked for time: its own pause, which makes later ones no longer."""
+        """The state after the plugin asked for time: the pause that it asked for. Later pauses do not grow by it."""
         return replace(self._failed(reason, now), next_try_at=now + after_seconds)
 
     def after_broken(self, reason: str, now: float) -> "Breaker":
-        """The state after the plugin said that this configuration can never work."""
+        """The state after the plugin said that this configuration cannot work."""
         return replace(self._failed(reason, now), next_try_at=math.inf)
 
     def _failed(self, reason: str, now: float) -> "Breaker":

@@ -1,6 +1,6 @@
 """The plugin `copilot`: a plugin in a process of its own, behind a Unix socket.
 
-Core finds it by its entry point like any other plugin. gRPC is imported when an instance is built, and not before.
+Core finds it by its entry point like any other plugin. gRPC is imported only when an instance is built.
 """
 
 from pathlib import PurePosixPath
@@ -9,15 +9,15 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from fallow_core.errors import PluginLoadError
-from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin
+from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Plugin
 
 LONGEST_SOCKET_PATH_BYTES = 107
 
 TEMPLATE = """\
-# Where the copilot serves: in a directory of its own that belongs to root, and that nobody but the copilot's user and
-# Fallow can reach. It is served, for example, by: fallow-copilot serve PLUGIN --config FILE --socket PATH
+# The socket of the copilot, in a directory of its own that belongs to root and that only the copilot's user and Fallow
+# can access. Start a copilot with: fallow-copilot serve PLUGIN --config FILE --socket PATH
 socket: /run/fallow-copilot/batch/socket
-# The user that the copilot runs as, where that is neither root nor Fallow's own user. Default: none.
+# The user that the copilot runs as, if that is neither root nor Fallow's own user. Default: none.
 # user: fallow-copilot
 """
 
@@ -60,5 +60,4 @@ PLUGIN = Plugin(
     config_model=_config_model,
     build=_build,
     config_template=TEMPLATE,
-    needs=Needs(files=("the copilot's socket, in a directory of its own that belongs to root",)),
 )

@@ -1,8 +1,8 @@
-"""The connection to a copilot, and the instance that it answers for.
+"""The connection to a copilot, and the instance whose calls it answers.
 
-Before each call the path of the socket is looked at anew. Another socket there means that the copilot was restarted:
-then the connection is made anew, and the copilot asked who it is. So a restart costs the calls under way and no other,
-and no process that took the socket's place is ever told anything without having been looked at.
+The path of the socket is checked before each call. If there is another socket, the copilot was restarted: the client
+connects again and asks it who it is. So a restart loses only the calls under way, and no process that replaced the
+socket receives a call unchecked.
 """
 
 import os
@@ -28,7 +28,7 @@ class _Connected:
 
 
 class Link:
-    """The connection to the copilot at one path; each lane calls it from its own thread."""
+    """The connection to the copilot at one path. Both lanes call it, each from its own thread."""
 
     def __init__(self, path: str, user: str | None, own_uid: int) -> None:
         self._path, self._user, self._own_uid = path, user, own_uid
@@ -88,7 +88,7 @@ class Link:
 
 
 def open_client(path: str, user: str | None) -> Instance:
-    """An instance with the hooks that the copilot at the path has. Waits a little for one that is being started.
+    """An instance with the hooks of the copilot at the path. It waits a few seconds for a copilot that is starting.
 
     :raises PluginError: there is none, the path cannot be trusted, or it is no copilot that fits.
     """

@@ -1,11 +1,11 @@
-"""Whether the path of a copilot's socket can be trusted: who owns each component of it, and who may change it.
+"""Checks whether the path of a copilot's socket can be trusted: the owner and the mode of each component.
 
-Batch tasks often run as the framework's own user. Whoever can put a socket at the path decides what is lent and ended,
-so a path with a component that somebody else can replace is refused. The rules:
+Batch tasks often run as the framework's own user. A user who can replace the socket decides what is lent and which
+tasks are terminated, so a path with a component that another user can replace is refused. The rules:
 
 - each directory and each symbolic link belongs to root or to Fallow's own user;
-- no directory can be written by its group or by others, unless it is sticky, as /tmp is: then what is in it can be
-  replaced by its owner alone;
+- no directory is writable by its group or by others, unless it is sticky like /tmp: then only the owner of an entry can
+  replace it;
 - the directory of the socket is closed to others, sticky or not; its group may write, so that a copilot that is not
   root can place its socket there;
 - the socket belongs to root, to Fallow's own user, or to the copilot's user as configured, and is closed to others.
@@ -29,7 +29,7 @@ class UntrustedPathError(PluginError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A socket that can be trusted, and its directory. Another `identity`: the copilot was restarted."""
+    """A trusted socket and its directory. A different `identity` means that the copilot was restarted."""
 
     path: str
     socket: os.stat_result
@@ -41,14 +41,14 @@ class Place:
         return self.socket.st_dev, self.socket.st_ino, self.socket.st_ctime_ns
 
     def __str__(self) -> str:
-        """In words, who owns it and its directory, with their modes."""
+        """The owners and modes of the socket and its directory, for the operator."""
         return f"{self.path} ({_owner(self.socket)}) in a directory of its own ({_owner(self.directory)})"
 
 
 def check(path: str, copilot_user: str | None, own_uid: int) -> Place:
-    """Look at every component of an absolute path.
+    """Check every component of an absolute path.
 
-    :raises UntrustedPathError: as the module says; the text names the component and what to change.
+    :raises UntrustedPathError: a rule is violated; the text names the component and what to change.
     :raises PluginError: there is no socket.
     """
     directory, name = os.path.split(path)
@@ -131,7 +131,7 @@ def _stat(path: str) -> os.stat_result:
     except FileNotFoundError:
         raise PluginError(f"there is no {path}: the copilot does not run, or serves at another path") from None
     except OSError as error:
-        raise PluginError(f"{path} cannot be looked at: {error.strerror}") from error
+        raise PluginError(f"{path} cannot be examined: {error.strerror}") from error
 
 
 def _uid(user: str) -> int:

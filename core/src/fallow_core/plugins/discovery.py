@@ -1,4 +1,4 @@
-"""Which plugins, wrappers and commands are installed, from package metadata alone, and the import of one of them."""
+"""Finds installed plugins, wrappers and commands by package metadata alone, and imports one of them."""
 
 import logging
 import traceback
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What entry points of a group name, in one word and by its class."""
+    """What the entry points of a group name: the word for it, and its class."""
 
     word: str
     group: str
@@ -30,30 +30,30 @@ COMMANDS = Kind("command", COMMAND_GROUP, Commands)
 
 
 def installed(kind: Kind = PLUGIN) -> tuple[PluginSource, ...]:
-    """All installed plugins by name. Nothing is imported.
+    """All installed plugins, ordered by name. Nothing is imported.
 
-    A name that two distributions claim is there twice; `load` refuses it.
+    A name that two distributions claim is listed twice; `load` refuses it.
     """
     return tuple(sorted(_sources(kind), key=lambda source: (source.name, source.distribution)))
 
 
 def load(name: str) -> LoadedPlugin:
-    """Import the one plugin of this name.
+    """Import the plugin with this name.
 
-    :raises PluginLoadError: it is not installed, claimed twice, fails at import, or does not fit this core.
+    :raises PluginLoadError: it is not installed, is claimed twice, cannot be imported, or does not fit this core.
     """
     plugin, source = _load(PLUGIN, name)
     return LoadedPlugin(plugin=plugin, source=source)
 
 
 def load_wrapper(name: str) -> tuple[Wrapper, PluginSource]:
-    """Import the one wrapper of this name; errors as those of `load`."""
+    """Import the wrapper with this name; errors as for `load`."""
     wrapper, source = _load(WRAPPER, name)
     return wrapper, source
 
 
 def load_commands(name: str) -> tuple[Commands, PluginSource]:
-    """Import the commands of this name; errors as those of `load`."""
+    """Import the commands with this name; errors as for `load`."""
     commands, source = _load(COMMANDS, name)
     return commands, source
 
@@ -78,7 +78,7 @@ def _load(kind: Kind, name: str) -> tuple[Any, PluginSource]:
 
 
 def _sources(kind: Kind) -> Iterator[PluginSource]:
-    """Read each distribution by itself, so that damaged metadata of one hides no other."""
+    """Read each distribution separately, so that damaged metadata hides only its own distribution."""
     seen: set[str] = set()
     for distribution in metadata.distributions():
         try:
@@ -100,7 +100,7 @@ def _advice(kind: Kind, name: str, known: tuple[PluginSource, ...]) -> str:
     names = sorted({source.name for source in known})
     if not names:
         return f"no {kind.word} is installed in this Python environment"
-    import difflib  # where every plugin is found it is not needed
+    import difflib  # needed only for this error
 
     near = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"installed are {', '.join(names)}"
@@ -117,7 +117,7 @@ def _misfit(kind: Kind, found: object, name: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """What happened, and the last line outside Python's import machinery where it did."""
+    """What happened, and at which line outside Python's import machinery."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_machinery(frame.filename)]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"

@@ -8,8 +8,8 @@ A call is started and polled::
         outcome = call.outcome                                  # the report, or a Failure with its reason
         if isinstance(outcome, Failure): ...
 
-Of a report each row, and of a list each task, is for the caller to check: one that is wrong spoils no other.
-There is nothing to hand back: the breaker has been told when the call is done, and a call that is dropped does no harm.
+The caller checks each row of a report and each task of a list, so that a wrong one affects no other. The lane reports
+the result to its breaker, so the caller may drop a call.
 """
 
 import contextlib
@@ -41,13 +41,15 @@ _T = TypeVar("_T")
 
 
 class WrongAnswerError(PluginError):
-    """A hook answered with something that the contract does not know."""
+    """The answer of a hook does not match the contract."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceHealth:
-    """What an operator should know of an instance. `missing_hooks`: what nobody implements; it is never called.
-    `wrappers`: those whose newest call failed, by name, and how.
+    """What an operator should know about an instance.
+
+    `missing_hooks` are not implemented, so they are never called. `wrappers` has the error of each wrapper whose last
+    call failed.
     """
 
     reads: LaneHealth
@@ -64,7 +66,7 @@ def start_build(
     clock: Callable[[], float],
     wake: Callable[[], None] | None = None,
 ) -> "Call[PluginInstance]":
-    """Build an instance in a thread of its own, so that one that hangs there delays nobody else."""
+    """Build an instance in a thread of its own, so that a plugin that hangs delays nothing else."""
     lane = Lane(f"{loaded.source.name}/{config.name} build", clock, wake)
     call = lane.submit(lambda: PluginInstance(loaded, config, clock=clock, wake=wake), timeout_seconds)
     lane.close()
@@ -73,7 +75,7 @@ def start_build(
 
 
 class PluginInstance:
-    """A plugin at work for one cluster. Its methods belong to one thread, the core loop's."""
+    """A plugin that works for one cluster. Only the thread of the core loop may call its methods."""
 
     def __init__(
         self,
@@ -84,12 +86,11 @@ class PluginInstance:
         wake: Callable[[], None] | None = None,
         wrappers: Mapping[str, object] | None = None,
     ) -> None:
-        """Build the instance and register its hooks. May take as long as the plugin's `build`; see `start_build`.
+        """Build the instance and register its hooks. This may take as long as the plugin's `build`; see `start_build`.
 
         :param wake: called from a lane's thread after each call, so that the loop need not poll.
         :param wrappers: by name, the outermost first; by default those that `loaded` names are built.
-        :raises PluginLoadError: `build` fails, or a hook is misspelt or has arguments that do not exist, or a wrapper
-            cannot be used.
+        :raises PluginLoadError: `build` fails, a hook is misspelt or has unknown arguments, or a wrapper is unusable.
         """
         self.name = f"{loaded.source.name}/{config.name}"
         self.source = loaded.source
@@ -130,12 +131,12 @@ class PluginInstance:
         return self._start(self._reads, "list_tasks", TaskList, arguments, timeout_seconds)
 
     def start_kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> Call[KillOutcome] | None:
-        """Have tasks ended (acts lane), also while the breaker is open: pressure cannot wait for a pause to pass."""
+        """Terminate tasks (acts lane), also while the breaker is open: pressure cannot wait for the end of a pause."""
         arguments = {"node": node, "order": order, "timeout_seconds": timeout_seconds}
         return self._start(self._acts, "kill_tasks", KillOutcome, arguments, timeout_seconds, use_breaker=False)
 
     def start_set_cgroup_parent(self, node: Node, parent: str, timeout_seconds: float) -> Call[Placement] | None:
-        """Ask where the tasks are in the cgroup tree (acts lane). What becomes of it is no reason to pause others."""
+        """Ask where the tasks are in the cgroup tree (acts lane). A failure does not pause other calls."""
         arguments = {"node": node, "parent": parent, "timeout_seconds": timeout_seconds}
         return self._start(self._acts, "set_cgroup_parent", Placement, arguments, timeout_seconds, use_breaker=False)
 
@@ -158,10 +159,10 @@ class PluginInstance:
         )
 
     def close(self, timeout_seconds: float) -> Call[None]:
-        """End the instance, without waiting: no call starts any more, and the plugin's `close` is under way.
+        """Close the instance without waiting. No further call starts.
 
-        It is called when both lanes have come to rest, or are past the deadlines of their calls, in a thread of its
-        own. Whoever wants to know polls the call that is returned. A second `close` returns the same call.
+        A thread of its own calls the plugin's `close` once both lanes are idle, or past the deadlines of their calls.
+        The caller may poll the returned call. A second `close` returns the same call.
         """
         if self._closing is None:
             lanes = (self._reads, self._acts)

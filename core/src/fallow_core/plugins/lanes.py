@@ -1,10 +1,10 @@
-"""A lane: one thread that makes one call of plugin code at a time, and the breaker that spaces its calls.
+"""A lane: one thread that makes one call of plugin code at a time, and the breaker that pauses its calls.
 
-The core loop starts a call, polls it, and never waits for it. Nothing queues up: a busy lane takes no call. A thread
-cannot be stopped, so a call that never ends keeps its (daemon) thread, and nothing else.
+The core loop starts a call, polls it, and never waits for it. There is no queue: a busy lane takes no call. A thread
+cannot be stopped, so a call that never ends blocks its (daemon) thread, and nothing else.
 
-What went wrong in plugin code is a value, `Failure`, and no exception: whoever reads an outcome has to look. The
-breaker learns of it in the lane's thread before the call is done, so nobody can forget to tell it.
+An error in plugin code is a value, `Failure`, and no exception. The lane's thread reports it to the breaker before the
+call is done.
 """
 
 import logging
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class FailureKind(StrEnum):
-    """What a failed call means: called again after a pause, after the plugin's own time, or never."""
+    """What follows a failed call: another call after a pause, after the time that the plugin asked for, or none."""
 
     FAILED = "failed"
     TRY_LATER = "try later"
@@ -37,7 +37,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """The outcome of a call that gave no answer; `reason` is for the operator, in one line."""
+    """The outcome of a call without an answer. `reason` is one line for the operator."""
 
     kind: FailureKind
     reason: str
@@ -49,9 +49,9 @@ _UNDER_WAY: Any = object()
 
 @dataclass(slots=True, eq=False)
 class Call(Generic[_T]):
-    """A call under way, or ended. Times are monotonic seconds; `deadline` is when the lane counts as stalled.
+    """A call under way, or done. Times are monotonic seconds; after `deadline` the lane is stalled.
 
-    It is no future, because nobody waits for it: the lane sets its outcome, once, and whoever started it looks.
+    It is no future, because nobody waits for it: the lane sets the outcome once, and the caller polls.
     """
 
     started_at: float
@@ -60,27 +60,30 @@ class Call(Generic[_T]):
 
     @property
     def done(self) -> bool:
-        """Whether the call has ended; an end after the deadline is an end like any other."""
+        """Whether the call has ended, before or after its deadline."""
         return self._outcome is not _UNDER_WAY
 
     @property
     def outcome(self) -> "_T | Failure":
-        """The answer, or why there is none. Asking before the call is done is a mistake in core, and raises."""
+        """The answer, or why there is none.
+
+        :raises RuntimeError: the call is not done.
+        """
         if self._outcome is _UNDER_WAY:
-            raise RuntimeError("the call has not ended: its outcome is there when it is done")
+            raise RuntimeError("the call has not ended, so it has no outcome yet")
         return self._outcome
 
     def end(self, outcome: "_T | Failure") -> None:
-        """For the lane: this is what came of it."""
+        """Set the outcome. Only the lane calls this."""
         self._outcome = outcome
 
     def overdue(self, now: float) -> bool:
-        """Whether it should have ended and has not."""
+        """Whether the call is still under way after its deadline."""
         return now >= self.deadline and not self.done
 
 
 class LaneState(StrEnum):
-    """`BACKING_OFF`: the last call failed, the next one waits or is due. `BROKEN`: no call before a new config."""
+    """`BACKING_OFF`: the last call failed. `BROKEN`: no call until the configuration changes."""
 
     OK = "ok"
     BACKING_OFF = "backing off"
@@ -90,7 +93,7 @@ class LaneState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneHealth:
-    """What an operator should know of a lane. Times are monotonic seconds; `next_try_at` only while backing off."""
+    """What an operator should know about a lane. Times are monotonic seconds."""
 
     state: LaneState
     reason: str = ""
@@ -100,10 +103,10 @@ class LaneHealth:
 
 
 class Lane:
-    """One daemon thread, started with the first call. `submit`, `health` and `close` belong to one caller's thread."""
+    """One daemon thread, started by the first call. Only one thread may call `submit`, `health` and `close`."""
 
     def __init__(self, name: str, clock: Callable[[], float], wake: Callable[[], None] | None = None) -> None:
-        """`wake` is called in the lane's thread after each call; it must be quick and safe from any thread."""
+        """The lane's thread calls `wake` after each call; it must be quick and thread-safe."""
         self._clock = clock
         self._wake = wake
         self._breaker = Breaker()
@@ -117,8 +120,8 @@ class Lane:
     ) -> "Call[_T] | None":
         """Start a call; `None` if the lane is busy, or its breaker says to wait.
 
-        :param use_breaker: false for a call that an operator asks for: it runs while the breaker is open, and what
-            becomes of it opens and closes nothing.
+        :param use_breaker: if false, the call also runs while the breaker is open, and its outcome does not change the
+            breaker.
         """
         if self._closed:
             raise RuntimeError(f"lane {self._thread.name} is closed")
@@ -138,7 +141,7 @@ class Lane:
         return self._call is not None and not self._call.done
 
     def health(self) -> LaneHealth:
-        """How the lane is now."""
+        """The state of the lane now."""
         now, call, breaker = self._clock(), self._call, self._breaker
         state, reason = LaneState.OK, breaker.reason
         if call is not None and call.overdue(now):
@@ -158,12 +161,12 @@ class Lane:
         )
 
     def close(self) -> None:
-        """Take no more calls, and end the thread after the one under way. Does not wait."""
+        """Take no more calls, and stop the thread after the call under way. Does not wait."""
         self._closed = True
         self._jobs.put(None)
 
     def join(self) -> None:
-        """After `close`: wait until the thread has ended, at most until the deadline of the call under way."""
+        """After `close`: wait until the thread has stopped, at most until the deadline of the call under way."""
         if self._thread.is_alive() and self._call is not None:
             self._thread.join(max(0.0, self._call.deadline - self._clock()))
 
@@ -179,7 +182,7 @@ class Lane:
                     _log.exception("waking the loop failed")
 
     def _attempt(self, function: Callable[[], _T], use_breaker: bool) -> "_T | Failure":
-        """Make the call and tell the breaker. Nothing that plugin code raises ends the thread."""
+        """Make the call and report to the breaker. No exception of plugin code stops the thread."""
         try:
             answer = function()
         except BaseException as error:
@@ -204,7 +207,7 @@ def _failure(error: BaseException) -> Failure:
 
 
 def reason_of(error: BaseException) -> str:
-    """The author's own words for an error raised on purpose, the type's name before any other."""
+    """The text of an error that was raised on purpose; for any other error its type and text."""
     try:
         text = str(error)
     except Exception:

@@ -1,7 +1,7 @@
-"""Wrappers: code of third parties around the calls of an instance, which may look on and veto, and loses no call.
+"""Wrappers: third-party code around the calls of an instance. It may watch and veto, but its errors lose no call.
 
-Each is a hook wrapper of pluggy behind a guard. What fails in it before the call is noted, and the call is made; what
-fails in it afterwards is noted, and the answer of the plugin counts. Only what it raises on purpose stops a call.
+Each wrapper is a hook wrapper of pluggy behind a guard. After an error before the call, core makes the call anyway;
+after an error behind it, core uses the answer of the plugin. Only an error raised on purpose stops a call.
 """
 
 import inspect
@@ -50,9 +50,9 @@ def build(names: Sequence[str], cluster: str) -> dict[str, object]:
 
 
 class Wrappers:
-    """The wrappers of one instance, for pluggy: `guards`, the innermost first. `failures`: the newest of each, by name.
+    """The wrappers of one instance. `guards` are for pluggy, the innermost first. `failures`: the last error by name.
 
-    :raises PluginLoadError: one wraps what is no call, or is no hook wrapper.
+    :raises PluginLoadError: an object wraps something else than a call, or is no hook wrapper.
     """
 
     def __init__(self, objects: Mapping[str, object]) -> None:
@@ -60,7 +60,7 @@ class Wrappers:
         self.guards = [self._guard(name, wrapper) for name, wrapper in reversed(list(objects.items()))]
 
     def kill(self, caller: Callable[..., Any], node: Node, order: KillOrder, timeout_seconds: float) -> Any:
-        """Make the call `kill_tasks`; after a veto again, for the tasks that it leaves."""
+        """Call `kill_tasks`. After a veto, call it again for the other tasks."""
         spared: dict[str, KillAnswer] = {}
         while True:
             try:
@@ -76,7 +76,7 @@ class Wrappers:
             return outcome
 
     def _guard(self, name: str, wrapper: object) -> object:
-        """What is registered in its place: a hook wrapper for each call that it wraps."""
+        """The object that is registered in its place: a hook wrapper for each call that it wraps."""
         guard = SimpleNamespace()
         marked = [attribute for attribute in dir(wrapper) if hasattr(getattr(wrapper, attribute), f"{PROJECT}_impl")]
         for hook in marked:
@@ -122,7 +122,7 @@ class Wrappers:
         return self._finished(name, inside, answer)
 
     def _stop(self, name: str, error: Exception, order: KillOrder | None) -> PluginError | None:
-        """What ends the call instead of it, because a wrapper wants it so; `None` where the error is only noted."""
+        """The error that stops the call because a wrapper asked for it; `None` if the error is only noted."""
         if order is None and isinstance(error, PluginError):
             return PluginError(f"{error} (wrapper {name})")
         if order is not None and isinstance(error, Veto):
@@ -133,7 +133,7 @@ class Wrappers:
         return None
 
     def _finished(self, name: str, inside: _Around, answer: Any) -> Any:
-        """The answer as the wrapper has it; that of the plugin where it has none of its kind."""
+        """The answer of the wrapper; that of the plugin if the wrapper returns no answer of the same type."""
         try:
             inside.send(answer)
         except StopIteration as stop:
@@ -149,7 +149,7 @@ class Wrappers:
         return answer
 
     def _tell(self, name: str, inside: _Around, error: BaseException) -> None:
-        """Let the wrapper know that the call failed; it stays failed."""
+        """Tell the wrapper that the call failed. It stays failed."""
         try:
             inside.throw(error)
         except StopIteration:
@@ -174,6 +174,6 @@ def _check(name: str, hook: str, function: Any) -> None:
 
 
 def _picking(function: Callable[..., _Around]) -> Callable[[Mapping[str, Any]], _Around]:
-    """The same, called with those of the arguments that it names."""
+    """The same function, called with only the arguments that it names."""
     names = tuple(inspect.signature(function).parameters)
     return lambda arguments: function(**{name: arguments[name] for name in names})

@@ -40,8 +40,12 @@ GIVE_BACK_SECONDS = 120.0
 
 
 def of_agents(config: Config) -> Config:
-    """The configuration of an agent: the clusters whose files name that role, in that role alone."""
-    return replace(config, clusters=tuple(_of_agent(c) for c in config.clusters if Role.AGENT in c.config.roles))
+    """The configuration as an agent has it: the clusters whose files name that role, in that role alone."""
+    clusters, not_selected = (
+        tuple(_of_agent(cluster) for cluster in every if Role.AGENT in cluster.config.roles)
+        for every in (config.clusters, config.not_selected)
+    )
+    return replace(config, clusters=clusters, not_selected=not_selected)
 
 
 def _of_agent(cluster: ClusterSettings) -> ClusterSettings:
@@ -101,6 +105,7 @@ class AgentProcess(NodeProcess):
         self.followed.clusters[cluster.name] = cluster
 
     def _configure(self, old: Config, new: Config) -> None:
+        self.followed.node = self.node
         self.followed.configure(new.policies, [cluster.name for cluster in new.clusters])
         for name in self.followed.clusters.keys() - set(self.followed.names):
             del self.followed.clusters[name]
@@ -155,7 +160,7 @@ class AgentProcess(NodeProcess):
         """Keep the files for a start without them, unless the core file is wrong."""
         config = self.config
         if not any(problem.file == config.file for problem in config.problems):
-            files = [cluster.file for cluster in config.clusters]
+            files = [cluster.file for cluster in config.correct_clusters]
             self._not_kept = last_config.keep(config.state_dir, config.file, config.clusters_dir, files)
 
     def _leave(self) -> None:

@@ -33,7 +33,7 @@ def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
             for name in ("clusters_dir", "state_dir", "control_socket", "host_root")
             if (inside := below(getattr(kept, name), folder)) is not None
         }
-        return replace(kept, file=file, problems=(*kept.problems, problem), seen=None, **moved)
+        return replace(kept, file=file, problems=(*kept.problems, problem), stamps=None, **moved)
 
 
 def _state_dir(file: Path) -> Path:

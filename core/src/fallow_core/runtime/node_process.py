@@ -9,6 +9,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fallow_core.agent.last_round import LastRound
@@ -178,16 +179,21 @@ class NodeProcess(Protection):
             self.builds.drop(name)
         for cluster in self.config.clusters:
             self.builds.want(cluster)
+        self.node = replace(self.node, labels=self.config.node_labels)
         self._configure(old, self.config)
+        self._retire()
 
     def _take_instances(self) -> bool:
         """Retire the instances of removed clusters, take in those that were built. Return whether there are any."""
-        for name in self.builds.running.keys() - self.clusters.keys():
-            self.builds.retire(name)
+        self._retire()
         built = self.builds.step(self._may_succeed)
         for settings, instance in built:
             self._add(ClusterSession(instance, settings.account, self._publishing))
         return bool(built)
+
+    def _retire(self) -> None:
+        for name in self.builds.running.keys() - self.clusters.keys():
+            self.builds.retire(name)
 
     def _all_built(self) -> bool:
         return not self.builds.building
@@ -237,6 +243,7 @@ class NodeProcess(Protection):
             refused_files=self.refusals.shown(),
             building=self.builds.building,
             failed=dict(self.builds.failed),
+            not_selected=self.config.not_selected_reasons,
             sample_problems=dict(self.sampler.missing),
             probe_problems=self.prober.missing,
             throttle_problems=self.throttling.problems(),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from fallow_core.config import changes
-from fallow_core.config.file_stamps import FileStamps, look
+from fallow_core.config.file_stamps import FileChanges, stamps
 from fallow_core.config.refused_files import Refusals
 from fallow_core.config.settings import Config
 from fallow_core.log import event
@@ -34,7 +34,7 @@ class Files:
         self._read_again = read_again
         self._clock = clock
         self._wake = wake
-        self._watch = FileStamps(config.seen)
+        self._watch = FileChanges(config.stamps)
         self._found = False
         self._asked = False
         self._next_at = clock()
@@ -71,10 +71,10 @@ class Files:
 
     def _read(self, config: Config, asked: bool) -> Config | None:
         """In the lane's thread."""
-        now = look(config.file, config.clusters_dir)
+        now = stamps(config.file, config.clusters_dir)
         if not self._watch.settled(now) and not asked:
             return None
-        self._watch.taken = now
+        self._watch.read = now
         self._found = True
         return self._read_again(config)
 

@@ -77,6 +77,7 @@ class Standalone(NodeProcess):
         self.controller.add(cluster)
 
     def _configure(self, old: Config, new: Config) -> None:
+        self.controller.set_nodes((self.node,))
         if policy_differs(old, new):
             self.controller.policy_changed()
             event(log, logging.INFO, "policy_changed", mode=new.publishing.mode)

@@ -1,6 +1,6 @@
-"""The other end of the socket: an instance whose hooks a copilot answers.
+"""The client: an instance whose hooks call a copilot.
 
-Core connects through this, and before that looks at the path of the socket.
+Core uses it, and checks the path of the socket before it connects.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol, cast
 import grpc
 
 from fallow_hookspecs.capacity import CapacityReport, Node, Offer
-from fallow_hookspecs.copilot import from_messages, to_messages
-from fallow_hookspecs.copilot.many import Newest
+from fallow_hookspecs.copilot import messages
+from fallow_hookspecs.copilot.fast_read import Known
 from fallow_hookspecs.copilot.status import OPTIONS, error_of, path_of
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 from fallow_hookspecs.errors import PluginError
@@ -31,31 +31,31 @@ _ANSWERS: Final[Mapping[str, Callable[[bytes], Any]]] = {
 
 
 _OWN_CONNECTION: Final = ("grpc.use_local_subchannel_pool", 1)
-"""Else gRPC may take up that of a life that has ended, and wait with it before it tries again."""
+"""Otherwise gRPC may reuse a connection to a process that has ended, and wait before it tries again."""
 
 
 class MisfitError(PluginError):
-    """What serves at the path is no copilot, or not one for this Fallow."""
+    """The server at the path is no copilot, or not one for this Fallow."""
 
 
 class Caller(Protocol):
-    """Makes the calls of an instance. PluginError, or a kind of it, for a call that fails."""
+    """Makes the calls of an instance. A failed call raises a PluginError."""
 
     def call(self, name: str, request: bytes, timeout_seconds: float) -> Any:
         """Make a call such as `ListTasks`, and return its message."""
 
     def close(self) -> None:
-        """Make no more calls. Safe to repeat."""
+        """Close the connection. Safe to repeat."""
 
 
 class Connection:
-    """A connection to one life of a copilot; `description` is who it says it is."""
+    """A connection to one process of a copilot. `description` is how it describes itself."""
 
     def __init__(self, path: str, timeout_seconds: float) -> None:
-        """Connect to the socket at the path, and ask who serves there.
+        """Connect to the socket at the path, and ask for the description.
 
         :raises MisfitError: it is no copilot that fits.
-        :raises PluginError: nobody answers.
+        :raises PluginError: there is no answer.
         """
         self._path = path
         self._channel = grpc.insecure_channel(f"unix:{path}", options=(*OPTIONS, _OWN_CONNECTION))
@@ -76,7 +76,7 @@ class Connection:
         return f"plugin {said.name!r}{package} {said.version}".rstrip()
 
     def call(self, name: str, request: bytes, timeout_seconds: float, *, gone_seconds: float = 0.0) -> Any:
-        """Make a call. Of the time that it has, some may be gone already."""
+        """Make a call. `gone_seconds` of its timeout have already passed."""
         try:
             return self._calls[name](request, timeout=max(0.0, timeout_seconds - gone_seconds))
         except grpc.RpcError as error:
@@ -113,37 +113,37 @@ class Connection:
 def instance_of(
     caller: Caller, hooks: Iterable[str], findings: Callable[[float], tuple[Finding, ...]] = lambda _: ()
 ) -> Instance:
-    """An instance with these hooks alone. `findings` come before those of the copilot, and are given the time left."""
+    """An instance with only these hooks. `findings` gets a timeout; its findings come before those of the copilot."""
     known = {name: hook for name, hook in _HOOKS.items() if name in set(hooks)}
     made: Instance = type("Copilot", (_Copilot,), known)(caller, findings)
     return made
 
 
 class _Copilot:
-    """What every instance has. The hooks are no methods of it, because a copilot may lack some."""
+    """The base of every instance. The hooks are added one by one, because a copilot may lack some."""
 
     def __init__(self, caller: Caller, findings: Callable[[float], tuple[Finding, ...]]) -> None:
         self.caller = caller
         self.findings = findings
         self.nodes: tuple[tuple[Node, ...], bytes] = ((), b"")
-        self.reads, self.acts = Newest(), Newest()  # of each lane, because what one is told the other may not be
+        self.reads, self.acts = Known(), Known()  # one for each lane, since both may call at the same time
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
-        """What is found at this end, and what the copilot finds."""
+        """The findings of this side and of the copilot."""
         own = self.findings(timeout_seconds)
-        request = to_messages.diagnose_request(nodes).SerializeToString()
-        return own + from_messages.findings(self.caller.call("Diagnose", request, timeout_seconds))
+        request = messages.diagnose_request(nodes).SerializeToString()
+        return own + messages.read_findings(self.caller.call("Diagnose", request, timeout_seconds))
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self.caller.close()
 
 
 def _nodes(self: _Copilot, nodes: tuple[Node, ...]) -> bytes:
-    """The nodes of a request. They are thousands and seldom change: the same ones are converted once."""
+    """The nodes of a request. There may be thousands that seldom change, so the last ones are kept."""
     known, data = self.nodes
     if nodes is not known:
-        data = to_messages.report_request(nodes, ()).SerializeToString()
+        data = messages.report_request(nodes, ()).SerializeToString()
         self.nodes = (nodes, data)
     return data
 
@@ -152,32 +152,32 @@ def _nodes(self: _Copilot, nodes: tuple[Node, ...]) -> bytes:
 def report_capacity(
     self: _Copilot, nodes: tuple[Node, ...], offers: tuple[Offer, ...], timeout_seconds: float
 ) -> CapacityReport:
-    """Ask, or pass on the offers."""
-    # Messages in a row are one message with the fields of all.
-    request = _nodes(self, nodes) + to_messages.report_request((), offers).SerializeToString()
+    """Ask for a report, or send the offers."""
+    # Concatenated messages are one message with the fields of both.
+    request = _nodes(self, nodes) + messages.report_request((), offers).SerializeToString()
     message = self.caller.call("ReportCapacity", request, timeout_seconds)
-    return from_messages.capacity_report(message, self.acts if offers else self.reads)
+    return messages.read_report(message, self.acts if offers else self.reads)
 
 
 @hookimpl
 def list_tasks(self: _Copilot, node: Node, timeout_seconds: float) -> TaskList:
     """Ask for the tasks."""
-    request = to_messages.list_request(node).SerializeToString()
-    return from_messages.task_list(self.caller.call("ListTasks", request, timeout_seconds), self.reads)
+    request = messages.list_request(node).SerializeToString()
+    return messages.read_task_list(self.caller.call("ListTasks", request, timeout_seconds), self.reads)
 
 
 @hookimpl
 def kill_tasks(self: _Copilot, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
-    """Pass on the order."""
-    request = to_messages.kill_request(node, order).SerializeToString()
-    return from_messages.kill_outcome(self.caller.call("KillTasks", request, timeout_seconds))
+    """Send the order."""
+    request = messages.kill_request(node, order).SerializeToString()
+    return messages.read_outcome(self.caller.call("KillTasks", request, timeout_seconds))
 
 
 @hookimpl
 def set_cgroup_parent(self: _Copilot, node: Node, parent: str, timeout_seconds: float) -> Placement:
-    """Pass on the directory."""
-    request = to_messages.place_request(node, parent).SerializeToString()
-    return from_messages.placement(self.caller.call("SetCgroupParent", request, timeout_seconds))
+    """Send the directory."""
+    request = messages.place_request(node, parent).SerializeToString()
+    return messages.read_placement(self.caller.call("SetCgroupParent", request, timeout_seconds))
 
 
 _HOOKS: Final = {hook.__name__: hook for hook in (report_capacity, list_tasks, kill_tasks, set_cgroup_parent)}

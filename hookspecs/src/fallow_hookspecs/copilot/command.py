@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from fallow_hookspecs.copilot.errors import CopilotError
+from fallow_hookspecs.copilot import CopilotError
 
 GRACE_SECONDS: Final = 3.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit code is 1 where the copilot cannot serve."""
+    """Run the command line. The exit code is 1 if the copilot cannot serve."""
     parser = argparse.ArgumentParser(prog="fallow-copilot", description="A Fallow plugin in a process of its own.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     serve = commands.add_parser("serve", help="serve an installed plugin at a Unix socket, until SIGTERM")
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="PATH",
         type=Path,
         required=True,
-        help="where to serve: in a directory of its own, which is made with mode 0700 if it is not there",
+        help="the socket, in a directory of its own, which is created with mode 0700 if it is missing",
     )
     given = parser.parse_args(arguments)
     try:
@@ -67,7 +67,7 @@ def _serve(plugin: str, config: Path, path: Path) -> None:
         raise CopilotError(f"cannot serve at {path}: {error}") from error
     finally:
         os.umask(before)
-    gc.freeze()  # what is there by now stays: collections need not look at it in the middle of calls
+    gc.freeze()  # collections need not examine what exists by now and stays
     print(f"serving {hosted} at {path}", flush=True)  # noqa: T201 - a command speaks to its user
     ended.wait()
     service.stop(GRACE_SECONDS)

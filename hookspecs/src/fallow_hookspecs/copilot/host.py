@@ -1,4 +1,4 @@
-"""One instance of an installed plugin, built from a cluster file."""
+"""Builds an instance of an installed plugin from a cluster file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from pathlib import Path
 import yaml
 
 from fallow_hookspecs import ENTRY_POINT_GROUP, ClusterConfig, Instance, Plugin, Role
-from fallow_hookspecs.copilot.errors import CopilotError
+from fallow_hookspecs.copilot import CopilotError
 from fallow_hookspecs.fitting import Hooks, UnfitError, hooks_of, level_misfit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosted:
-    """An instance at work, and whose it is."""
+    """An instance, and the plugin that it belongs to."""
 
     plugin: Plugin
     distribution: str
@@ -27,10 +27,9 @@ class Hosted:
 
 
 def open_instance(name: str, file: Path) -> Hosted:
-    """Build the instance that a cluster file describes, as core would.
+    """Build the instance that a cluster file describes.
 
-    :raises CopilotError: the plugin is not installed or does not fit, the file is wrong, or the instance cannot be
-        built.
+    :raises CopilotError: the plugin is not installed or does not fit, the file is wrong, or `build` fails.
     """
     entry = _entry(name)
     try:
@@ -56,7 +55,7 @@ def open_instance(name: str, file: Path) -> Hosted:
 def host(plugin: Plugin, instance: Instance, *, distribution: str = "", version: str = "") -> Hosted:
     """Find the hooks of an instance.
 
-    :raises CopilotError: it is none, or its hooks do not fit.
+    :raises CopilotError: it is no instance, or its hooks do not fit.
     """
     try:
         hooks = hooks_of(instance)
@@ -85,7 +84,7 @@ def _misfit(plugin: object, name: str) -> str:
 
 
 def _cluster(plugin: Plugin, file: Path) -> ClusterConfig:
-    """What a cluster file says: its name, roles and spec. What else is in it is for core, and not looked at."""
+    """The name, roles and spec of a cluster file. Other keys are for core and are ignored."""
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -93,7 +92,7 @@ def _cluster(plugin: Plugin, file: Path) -> ClusterConfig:
     if not isinstance(data, Mapping) or data.get("kind") != "Cluster":
         raise CopilotError(f"{file} is no cluster file: it has no kind: Cluster")
     if data.get("plugin") != plugin.name:
-        raise CopilotError(f"{file} is for plugin {data.get('plugin')!r}, and {plugin.name!r} is to be served")
+        raise CopilotError(f"{file} is for plugin {data.get('plugin')!r}, not for {plugin.name!r}")
     named = data.get("metadata")
     name = named.get("name") if isinstance(named, Mapping) else None
     if not isinstance(name, str):
@@ -110,7 +109,7 @@ def _cluster(plugin: Plugin, file: Path) -> ClusterConfig:
 
 
 def _mistakes(error: Exception) -> str:
-    """Each mistake in a line, where the model tells them apart as pydantic does."""
+    """One line for each mistake, if the model reports them like pydantic."""
     try:
         found = [(".".join(str(step) for step in each["loc"]), each["msg"]) for each in error.errors()]  # type: ignore[attr-defined]
     except Exception:

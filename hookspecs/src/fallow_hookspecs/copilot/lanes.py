@@ -1,4 +1,4 @@
-"""A lane of a served instance: one thread, so that a plugin may keep what belongs to one, and one call at a time."""
+"""A lane of a served instance: one thread that makes one call at a time."""
 
 import queue
 import threading
@@ -11,9 +11,9 @@ _T = TypeVar("_T")
 
 
 class Lane(ThreadPoolExecutor):
-    """A daemon thread: a call that never ends does not keep the process from termination.
+    """A daemon thread, so that a call that never ends does not keep the process alive.
 
-    It is a pool by its type alone: gRPC runs the calls of a method in a pool that is given for it, and takes no other.
+    It has the type of a pool only because gRPC runs the calls of a method in a given pool.
     """
 
     def __init__(self, name: str) -> None:
@@ -23,20 +23,18 @@ class Lane(ThreadPoolExecutor):
         self._thread.start()
 
     def submit(self, function: Callable[..., _T], /, *args: Any, **kwargs: Any) -> "Future[_T]":
-        """Call the function when those before it have ended. One whose future is cancelled before is never called;
-        of one that is cancelled later nobody waits for the answer.
-        """
+        """Call the function after those before it. If its future is cancelled before that, it is never called."""
         future: Future[_T] = Future()
         self._jobs.put((future, partial(function, *args, **kwargs)))
         return future
 
     @property
     def is_here(self) -> bool:
-        """Whether the caller is in the lane's own thread."""
+        """Whether the current thread is that of the lane."""
         return threading.current_thread() is self._thread
 
     def close(self, timeout_seconds: float) -> None:
-        """End the thread after the calls that were submitted, and wait for that, but not longer than this."""
+        """Stop the thread after the submitted calls, and wait for that until the timeout."""
         self._jobs.put(None)
         self._thread.join(timeout_seconds)
 
@@ -45,7 +43,7 @@ class Lane(ThreadPoolExecutor):
             future, function = job
             if not future.cancelled():
                 _settle(future, function)
-            del job, future, function  # they hold a message, which may be large
+            del job, future, function  # they refer to a message, which may be large
 
 
 def _settle(future: "Future[_T]", function: Callable[[], _T]) -> None:

@@ -1,10 +1,10 @@
-"""The service: each call into its lane, its answer or its error back.
+"""The service: it runs each call in its lane, and returns the answer or the error.
 
-A call that waits in its lane when its caller gives up, or its time is over, is never begun. One that runs then goes on,
-as a thread cannot be stopped, and its lane begins no other until it has ended.
+If the caller gives up or the deadline passes while a call waits for its lane, the call never starts. A call that has
+started continues, because a thread cannot be stopped, and its lane starts no other call before it ends.
 
-gRPC runs a call in its lane where the method alone says which one that is, which spares two changes of thread. A report
-is in either lane, so its call runs in a pool, and waits for the lane.
+If the method alone determines the lane, gRPC runs the call in the lane itself, which saves two thread switches. A
+report may belong to either lane, so its call runs in a pool and waits for the lane.
 """
 
 import threading
@@ -18,17 +18,17 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fallow_hookspecs import CapacityReport, Finding, KillOutcome, Node, Placement, PluginError, TaskList
-from fallow_hookspecs.copilot import from_messages, to_messages
+from fallow_hookspecs.copilot import messages
 from fallow_hookspecs.copilot.host import Hosted
 from fallow_hookspecs.copilot.lanes import Lane
 from fallow_hookspecs.copilot.status import OPTIONS, SERVICE, status_of
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
 
 THREADS: Final = 16
-"""How many reports may wait for a lane. Core has two at most; one leaves at its deadline, whatever its lane does."""
+"""How many reports may wait for a lane. Core makes at most two; each leaves at its deadline."""
 
 PLUGIN_SHARE: Final = 0.95
-"""Of the time that is left, what the plugin is given, so that its own words about lack of time still arrive."""
+"""The share of the remaining time that the plugin gets, so that its own timeout error still arrives."""
 
 NO_DEADLINE_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 2.0
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 
 class Service:
-    """A hosted instance, served. `serve` starts it, `stop` ends it."""
+    """Serves a hosted instance."""
 
     def __init__(self, hosted: Hosted) -> None:
         self._hosted = hosted
@@ -51,21 +51,24 @@ class Service:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
 
     def serve(self, address: str) -> None:
-        """Listen at an address of gRPC, such as `unix:/run/x/socket`. RuntimeError if that cannot be."""
+        """Listen at an address of gRPC, such as `unix:/run/x/socket`.
+
+        :raises RuntimeError: gRPC cannot listen there.
+        """
         self._server.add_insecure_port(address)
         self._server.start()
         for name in ("", SERVICE):
             self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
 
     def stop(self, grace_seconds: float) -> None:
-        """Say so to who asks for health, take no more calls, give those under way this time, and close the instance."""
+        """Report it as health, take no more calls, give the calls under way this time, and close the instance."""
         end = time.monotonic() + grace_seconds
         self._health.enter_graceful_shutdown()
         self._server.stop(grace_seconds).wait()
         self._pool.shutdown(wait=False)
         for lane in (self._reads, self._acts):
             lane.close(max(0.0, end - time.monotonic()))
-        # In a thread that is given up where it does not end, as a call is.
+        # In a thread that is abandoned if it does not end.
         closing = threading.Thread(target=self._hosted.instance.close, daemon=True)
         closing.start()
         closing.join(CLOSE_SECONDS)
@@ -74,43 +77,43 @@ class Service:
         hook, reads, acts = self._hosted.hooks.caller, self._reads, self._acts
 
         def report(request: pb.ReportCapacityRequest, seconds: float) -> CapacityReport:
-            offers = from_messages.offers(request.offers)
+            offers = messages.read_offers(request.offers)
             answer = hook.report_capacity(nodes=self._nodes_of(request), offers=offers, timeout_seconds=seconds)
             return _checked(answer, CapacityReport, "report_capacity")
 
         def list_tasks(request: pb.ListTasksRequest, seconds: float) -> TaskList:
-            answer = hook.list_tasks(node=from_messages.node(request.node), timeout_seconds=seconds)
+            answer = hook.list_tasks(node=messages.read_node(request.node), timeout_seconds=seconds)
             return _checked(answer, TaskList, "list_tasks")
 
         def kill(request: pb.KillTasksRequest, seconds: float) -> KillOutcome:
-            node, order = from_messages.node(request.node), from_messages.kill_order(request)
+            node, order = messages.read_node(request.node), messages.read_order(request)
             return _checked(hook.kill_tasks(node=node, order=order, timeout_seconds=seconds), KillOutcome, "kill_tasks")
 
         def place(request: pb.SetCgroupParentRequest, seconds: float) -> Placement:
-            node = from_messages.node(request.node)
+            node = messages.read_node(request.node)
             answer = hook.set_cgroup_parent(node=node, parent=request.parent, timeout_seconds=seconds)
             return _checked(answer, Placement, "set_cgroup_parent")
 
         def diagnose(request: pb.DiagnoseRequest, seconds: float) -> tuple[Finding, ...]:
-            return self._hosted.instance.diagnose(from_messages.nodes(request.nodes), seconds)
+            return self._hosted.instance.diagnose(messages.read_nodes(request.nodes), seconds)
 
         made = {
             "Describe": _handler(pb.DescribeRequest, lambda request, context: self._description()),
             "ReportCapacity": self._hook(
-                "report_capacity", pb.ReportCapacityRequest, None, report, to_messages.capacity_report
+                "report_capacity", pb.ReportCapacityRequest, None, report, messages.report_message
             ),
-            "ListTasks": self._hook("list_tasks", pb.ListTasksRequest, reads, list_tasks, to_messages.task_list),
-            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, acts, kill, to_messages.kill_outcome),
+            "ListTasks": self._hook("list_tasks", pb.ListTasksRequest, reads, list_tasks, messages.task_list_message),
+            "KillTasks": self._hook("kill_tasks", pb.KillTasksRequest, acts, kill, messages.outcome_message),
             "SetCgroupParent": self._hook(
-                "set_cgroup_parent", pb.SetCgroupParentRequest, acts, place, to_messages.placement
+                "set_cgroup_parent", pb.SetCgroupParentRequest, acts, place, messages.placement_message
             ),
-            "Diagnose": self._hook("", pb.DiagnoseRequest, reads, diagnose, to_messages.findings),
+            "Diagnose": self._hook("", pb.DiagnoseRequest, reads, diagnose, messages.findings_message),
         }
         return grpc.method_handlers_generic_handler(SERVICE, made)
 
     def _description(self) -> pb.DescribeResponse:
         hosted = self._hosted
-        return to_messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks.implemented)
+        return messages.description(hosted.plugin, hosted.distribution, hosted.version, hosted.hooks.implemented)
 
     def _hook(
         self,
@@ -120,7 +123,7 @@ class Service:
         ask: _Ask,
         answer: Callable[[Any], Message],
     ) -> "grpc.RpcMethodHandler[Any, Any]":
-        """`lane`: where all calls of this method belong; `None` where the request says it."""
+        """`lane`: the lane of all calls of this method; `None` if it depends on the request."""
 
         def call(request: Any, context: grpc.ServicerContext) -> Message:
             if name and name not in self._hosted.hooks.implemented:
@@ -136,14 +139,14 @@ class Service:
         return _handler(request_type, call)
 
     def _nodes_of(self, request: pb.ReportCapacityRequest) -> tuple[Node, ...]:
-        """The nodes of a request. They are thousands and seldom change: the same ones are made once.
+        """The nodes of a request. There may be thousands that seldom change, so the last ones are kept.
 
-        Takes the offers out of the request.
+        It removes the offers from the request.
         """
         request.ClearField("offers")
         message, nodes = self._nodes
         if message != request:
-            nodes = from_messages.nodes(request.nodes)
+            nodes = messages.read_nodes(request.nodes)
             self._nodes = (request, nodes)
         return nodes
 
@@ -157,7 +160,7 @@ def _handler(request_type: type[Message], call: Callable[..., Message]) -> "grpc
 
 
 def _done(lane: Lane, function: Callable[[], _T], context: grpc.ServicerContext) -> _T:
-    """The answer of a call in its lane. A wait for it ends when the caller gives up or its time is over."""
+    """Run a call in its lane, and wait for its answer until the caller gives up or the deadline passes."""
     if lane.is_here:
         return function()
     future = lane.submit(function)
@@ -183,7 +186,7 @@ def _checked(answer: object, expected: type[_T], hook: str) -> _T:
 
 def _abort(error: BaseException, context: grpc.ServicerContext) -> NoReturn:
     if isinstance(error, CancelledError):
-        context.abort(grpc.StatusCode.CANCELLED, "nobody waits for the answer any more")
+        context.abort(grpc.StatusCode.CANCELLED, "the caller has given up")
     code, text, trailers = status_of(error)
     context.set_trailing_metadata(tuple(trailers))
     context.abort(code, text)

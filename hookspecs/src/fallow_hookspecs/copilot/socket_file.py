@@ -1,4 +1,4 @@
-"""The socket of a copilot: in a directory of its own that nobody else can reach."""
+"""The socket of a copilot, in a directory of its own that is closed to other users."""
 
 import os
 import socket
@@ -6,19 +6,19 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from fallow_hookspecs.copilot.errors import CopilotError
+from fallow_hookspecs.copilot import CopilotError
 
 DIRECTORY_MODE: Final = 0o700
 SOCKET_UMASK: Final = 0o117
-"""So that the socket is for its owner and its group."""
+"""Only the owner and the group may use the socket."""
 
 LONGEST_PATH_BYTES: Final = 107
 
 
 def prepare(path: Path) -> None:
-    """Make the directory if it is not there (not those above it), and remove a socket that nobody serves.
+    """Create the directory if it is missing (not its parents), and remove a socket without a server.
 
-    :raises CopilotError: the directory is open to others, somebody serves there, or it is no socket.
+    :raises CopilotError: the directory is open to others, the socket has a server, or the path is no socket.
     """
     if len(os.fsencode(path)) > LONGEST_PATH_BYTES:
         raise CopilotError(f"{path} is longer than {LONGEST_PATH_BYTES} bytes, the most for a socket")
@@ -27,7 +27,7 @@ def prepare(path: Path) -> None:
         directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
         found = directory.stat()
     except OSError as error:
-        raise CopilotError(f"the directory of the socket, {directory}, cannot be made: {error.strerror}") from error
+        raise CopilotError(f"the directory of the socket, {directory}, cannot be created: {error.strerror}") from error
     if found.st_uid not in (0, os.geteuid()):
         raise CopilotError(f"{directory} belongs to user {found.st_uid}; it has to be root's or this user's")
     if stat.S_IMODE(found.st_mode) & stat.S_IRWXO:
@@ -42,9 +42,9 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise CopilotError(f"{path} cannot be looked at: {error.strerror}") from error
+        raise CopilotError(f"{path} cannot be examined: {error.strerror}") from error
     if not stat.S_ISSOCK(found.st_mode):
-        raise CopilotError(f"{path} is there and no socket; remove it, or name another path")
+        raise CopilotError(f"{path} exists and is no socket; remove it, or use another path")
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(os.fspath(path))
@@ -53,4 +53,4 @@ def _remove_stale(path: Path) -> None:
             return
         except OSError as error:
             raise CopilotError(f"{path} cannot be tried: {error.strerror}") from error
-    raise CopilotError(f"somebody serves at {path} already; end that process first")
+    raise CopilotError(f"another process already serves at {path}; stop it first")

@@ -45,7 +45,7 @@ def status_of(error: BaseException) -> tuple[grpc.StatusCode, str, Sequence[tupl
 
 
 def error_of(error: grpc.Call) -> PluginError | None:
-    """The error of the contract that a status carries; `None` if it has no detail of ours."""
+    """The error of the contract in a status; `None` if it has no detail of ours."""
     for key, value in error.trailing_metadata() or ():
         if key != DETAILS_KEY or not isinstance(value, bytes):
             continue

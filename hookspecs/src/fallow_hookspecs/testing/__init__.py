@@ -1,6 +1,6 @@
-"""The conformance suites for plugin authors (`fallow-hookspecs[testing]`): every clause of the contract as a test.
+"""The conformance suites for plugin authors (`fallow-hookspecs[testing]`): each clause of the contract has tests.
 
-An author brings the framework, or its emulation, as a `Framework`, and subclasses a suite for each role::
+An author provides the framework, or an emulation, as a `Framework`, and subclasses a suite for each role::
 
     class TestController(ControllerSuite):
         @pytest.fixture(scope="class")
@@ -8,7 +8,7 @@ An author brings the framework, or its emulation, as a `Framework`, and subclass
             with MyFramework() as framework:
                 yield framework
 
-Nothing here may import core or know a framework.
+This package must not import core or know a framework.
 """
 
 import pytest
@@ -30,11 +30,11 @@ from fallow_hookspecs.testing.tasks_suite import TasksSuite  # noqa: E402
 
 
 class ControllerSuite(PluginSuite, ReportSuite, OfferSuite):
-    """All that is tried of an instance on the controller."""
+    """All tests of an instance on the controller."""
 
 
 class AgentSuite(PluginSuite, TasksSuite, KillSuite, PlacementSuite):
-    """All that is tried of an instance on the agent."""
+    """All tests of an instance on the agent."""
 
 
 __all__ = ["CLAUSES", "AgentSuite", "Clause", "ControllerSuite", "Framework", "UnableError"]

@@ -1,4 +1,4 @@
-"""What the suites of all roles have in common: how a test names its clause, and the instance that it calls."""
+"""The common base of all suites: the clause of a test, and the instance that it calls."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -14,7 +14,7 @@ from fallow_hookspecs.testing.framework import Framework
 
 CLUSTER_NAME = "conformance"
 NOBODYS_NODE = Node(name="nobodys-node", addresses=("192.0.2.250",))
-"""A node on which the framework has nothing."""
+"""A node on which the framework has no node of its own."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -22,7 +22,7 @@ Open = Callable[[], AbstractContextManager[Called]]
 
 
 def tries(clause: str) -> Callable[[_F], _F]:
-    """Mark a test as the one that tries a clause; what makes it fail is shown with the clause."""
+    """Mark a test as a test of a clause. A failure is shown with the clause."""
     mark: Callable[[_F], _F] = pytest.mark.fallow_clause(CLAUSES[clause])
     return mark
 
@@ -37,7 +37,7 @@ class Suite:
 
     @pytest.fixture
     def ready(self, fallow_framework: Framework) -> Iterator[Framework]:
-        """The framework at its start: no task, full sizes, reachable."""
+        """The framework in its initial state: no tasks, full sizes, reachable."""
         fallow_framework.mend()
         fallow_framework.reset()
         yield fallow_framework
@@ -57,7 +57,7 @@ class Suite:
 
     @pytest.fixture
     def called(self, ready: Framework, opened: Open) -> Iterator[Called]:
-        """An instance at work: what has a controller's part has reported once, as in core."""
+        """An open instance. With the controller role it has reported once, as in core."""
         with opened() as called:
             if Role.CONTROLLER in ready.roles and called.has("report_capacity"):
                 called.report(ready.nodes)
@@ -66,7 +66,7 @@ class Suite:
 
 
 def cluster_of(framework: Framework) -> ClusterConfig:
-    """What an instance is built from."""
+    """The cluster file that an instance is built from."""
     spec = framework.plugin.model_for(framework.roles).model_validate(dict(framework.spec))
     return ClusterConfig(name=CLUSTER_NAME, roles=framework.roles, spec=spec)
 
@@ -77,7 +77,7 @@ def rows_of(called: Called, framework: Framework) -> dict[str, ReportRow]:
 
 
 def first_row(called: Called, framework: Framework) -> ReportRow:
-    """The row of a node of the framework's on the first node, where tasks are started."""
+    """The row of the framework's node on the first node, where tasks are started."""
     rows = [row for row in called.report(framework.nodes).rows if row.node == framework.nodes[0].name]
     assert rows, f"the report has no row for {framework.nodes[0].name}"
     return rows[0]
@@ -89,13 +89,13 @@ def offer_of(row: ReportRow, total: Resources) -> Offer:
 
 
 def smaller_by(size: Resources, units: int, row: ReportRow) -> Resources:
-    """A size that is so many units smaller."""
+    """A size that is smaller by a number of units."""
     unit = row.unit
     return Resources(size.cpu_milli - units * unit.cpu_milli, size.memory_bytes - units * unit.memory_bytes)
 
 
 def wait_for_size(framework: Framework, framework_node: str, size: Resources) -> None:
-    """Return when the scheduler works with this size."""
+    """Wait until the scheduler works with this size."""
     wait_until(
         lambda: framework.sizes()[framework_node] == size,
         framework.patience_seconds,

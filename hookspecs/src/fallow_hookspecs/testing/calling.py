@@ -1,4 +1,4 @@
-"""An instance as core calls it: through pluggy, with a deadline, and never waited for longer than that allows."""
+"""An instance as core calls it: through pluggy, with a timeout."""
 
 import threading
 import time
@@ -16,15 +16,15 @@ from fallow_hookspecs.tasks import KillOrder, KillOutcome, TaskList
 _T = TypeVar("_T")
 
 Opener = Callable[[Plugin, ClusterConfig], AbstractContextManager[Instance]]
-"""Builds the instance that the suite calls, and ends it. `in_process` is one; another may put a socket between."""
+"""Opens and closes the instance that the suite calls. `in_process` is one opener; another may use a socket."""
 
 
 class NotImplementedHereError(Exception):
-    """The instance does not implement a hook; core never calls it then."""
+    """The instance does not implement the hook, so core would never call it."""
 
 
 class OverdueError(Exception):
-    """A call did not end in its time."""
+    """A call did not end within its timeout."""
 
 
 @contextmanager
@@ -38,10 +38,10 @@ def in_process(plugin: Plugin, cluster: ClusterConfig) -> Iterator[Instance]:
 
 
 class Called:
-    """The hooks of an instance. Each call is given `timeout_seconds` unless it says otherwise.
+    """The hooks of an instance. `timeout_seconds` is the default timeout of a call.
 
     :raises NotImplementedHereError: the instance does not have the hook.
-    :raises OverdueError: it takes twice its time and a second more.
+    :raises OverdueError: the call takes longer than twice its timeout plus one second.
     """
 
     def __init__(self, instance: Instance, timeout_seconds: float) -> None:
@@ -87,7 +87,7 @@ class Called:
 
 
 def within(function: Callable[[], _T], seconds: float, what: str) -> _T:
-    """Call it in a thread of its own, which is left behind when it is overdue."""
+    """Call the function in a thread of its own, which is abandoned when it is overdue."""
     answers: list[_T] = []
     errors: list[BaseException] = []
 
@@ -103,12 +103,12 @@ def within(function: Callable[[], _T], seconds: float, what: str) -> _T:
     if errors:
         raise errors[0]
     if not answers:
-        raise OverdueError(f"{what} was given {seconds:g} s, and did not end in {2 * seconds + 1:g} s")
+        raise OverdueError(f"{what} has a timeout of {seconds:g} s, and did not end within {2 * seconds + 1:g} s")
     return answers[0]
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Return when the condition holds; it is asked again and again.
+    """Poll until the condition holds.
 
     :raises AssertionError: it does not hold in time.
     """

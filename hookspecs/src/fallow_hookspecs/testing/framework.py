@@ -1,6 +1,6 @@
-"""What an author provides: a framework, or its emulation, that the suite can bring into each state it needs.
+"""What an author provides: a framework, or an emulation of it, that the suites can bring into the states they need.
 
-What it says is the truth that a plugin's answers are compared with. So it must not ask the plugin.
+The suites compare the plugin's answers with what it says, so it must not ask the plugin.
 """
 
 from abc import ABC, abstractmethod
@@ -12,19 +12,18 @@ from fallow_hookspecs.plugin import Plugin, Role
 
 
 class UnableError(Exception):
-    """This framework cannot be brought into that state. What needs it is skipped, and the report says so."""
+    """This framework cannot be brought into the state. Tests that need it are skipped, and the report says so."""
 
 
 class Framework(ABC):
-    """A framework that runs, with at least one node of its own on the first of `nodes`.
+    """A running framework, with at least one node of its own on the first of `nodes`.
 
-    `spec` is that of a cluster file. `request` is what each task of `start_tasks` gets. A call is given
-    `timeout_seconds`; what a call has started shows after `patience_seconds` at the latest, and what it
-    must not have done would show after `settle_seconds`. `is_on_this_host`: the
-    processes of tasks can be looked up here.
+    `spec` is that of a cluster file. Each task of `start_tasks` requests `request`. `timeout_seconds` is the timeout of
+    a call. The effects of a call are visible after `patience_seconds` at the latest; forbidden effects would be visible
+    after `settle_seconds`. `is_on_this_host`: the processes of tasks can be found on this host.
 
-    The methods that are not abstract bring it into states that not every framework, or emulation, can be brought into.
-    One that is left out skips the tests that need it.
+    Not every framework or emulation supports the states of the methods that are not abstract. Without such a method,
+    the tests that need it are skipped.
     """
 
     plugin: Plugin
@@ -43,41 +42,41 @@ class Framework(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """End all tasks, leave nothing queued, give every node its full size, and return when that is so."""
+        """Terminate all tasks, empty the queues, give every node its full size, and wait until that is done."""
 
     @abstractmethod
     def start_tasks(self, count: int, *, stubborn: bool = False) -> tuple[str, ...]:
-        """Run so many tasks on the first node; their ids, once all of them run.
+        """Start `count` tasks on the first node, wait until all of them run, and return their ids without masters.
 
-        Masters that come with them are not among them. A task that is `stubborn` does not end when it is asked to.
+        A `stubborn` task does not stop when it is asked to.
         """
 
     def have_tasks(self, count: int) -> None:
-        """See that some tasks run, whichever they are."""
+        """Make `count` tasks run, no matter which."""
         self.start_tasks(count)
 
     @abstractmethod
     def finish(self, task_ids: Collection[str]) -> None:
-        """Have these tasks end by themselves; return when they hold nothing any more."""
+        """Let these tasks finish by themselves, and wait until they hold no resources."""
 
     @abstractmethod
     def tasks(self) -> frozenset[str]:
-        """The ids of all tasks that hold resources now, masters included."""
+        """The ids of all tasks that hold resources now, including masters."""
 
     @abstractmethod
     def sizes(self) -> Mapping[str, Resources]:
-        """The size that the scheduler works with now, for each of the framework's nodes."""
+        """The size that the scheduler works with now, by node of the framework."""
 
     @abstractmethod
     def allocated(self) -> Mapping[str, Resources]:
-        """What is promised to tasks now, for each of the framework's nodes."""
+        """The amount that is allocated to tasks now, by node of the framework."""
 
     def queue_tasks(self, count: int) -> Resources:
-        """Have so many tasks wait that find no room; what they ask for together."""
-        raise UnableError("it cannot be given tasks that wait")
+        """Queue `count` tasks that have no room, and return the sum of their requests."""
+        raise UnableError("it cannot queue tasks")
 
     def cut_off(self) -> None:
-        """Refuse every request of the plugin at once, until `mend`."""
+        """Refuse every request of the plugin immediately, until `mend`."""
         raise UnableError("it cannot be cut off")
 
     def hang(self) -> None:
@@ -93,17 +92,17 @@ class Framework(ABC):
         raise UnableError("its nodes cannot be made slow")
 
     def delay_changes(self) -> None:
-        """Take new sizes, and let the scheduler work with the old ones, until `mend`."""
+        """Accept new sizes, but let the scheduler work with the old ones, until `mend`."""
         raise UnableError("its scheduler cannot be held back")
 
     def lose_news(self, framework_node: str) -> None:
-        """Have the framework know nothing new of one of its nodes, while it answers, until `mend`."""
+        """Let the framework answer without news of one of its nodes, until `mend`."""
         raise UnableError("it always has news of its nodes")
 
     def protect(self, task_id: str) -> None:
-        """Have a task that cannot be terminated, for whatever reason the plugin has to give, until `mend`."""
+        """Make a task that cannot be terminated, for any reason that the plugin must name, until `mend`."""
         raise UnableError("each of its tasks can be terminated")
 
     def told(self, task_id: str) -> str:
-        """What the framework's user is told of the end of a task."""
-        raise UnableError("what its user is told cannot be read")
+        """The text that the framework's user sees about the termination of a task."""
+        raise UnableError("the texts that its user sees cannot be read")

@@ -1,6 +1,6 @@
-"""The suites of a cluster as it is: it is asked, and nothing in it changes. `fallow plugins check --config` runs them.
+"""The suites for a live cluster, which they only read. `fallow plugins check --config` runs them.
 
-What has to be driven to be tried is skipped.
+Tests that would have to change the cluster are skipped.
 """
 
 import json
@@ -14,7 +14,6 @@ import pytest
 from fallow_hookspecs.capacity import CapacityReport, Node, Offer, Resources
 from fallow_hookspecs.placement import Placement
 from fallow_hookspecs.plugin import ENTRY_POINT_GROUP, Role
-from fallow_hookspecs.pytest_plugin import LIVE_OPTION
 from fallow_hookspecs.tasks import KillOrder, KillOutcome
 from fallow_hookspecs.testing.calling import Called
 from fallow_hookspecs.testing.framework import Framework, UnableError
@@ -24,7 +23,7 @@ from fallow_hookspecs.testing.tasks_suite import TasksSuite
 
 
 class LiveFramework(Framework):
-    """A cluster of which only its configuration is known.
+    """A cluster that is known only by its configuration.
 
     `described` has the `plugin`, its `spec` and `roles` as in a cluster file, and the `node`: its `name` and
     `addresses`.
@@ -96,7 +95,7 @@ def _unable() -> NoReturn:
 @pytest.fixture(scope="module")
 def fallow_framework(pytestconfig: pytest.Config) -> Framework:
     """The cluster that the option describes."""
-    return LiveFramework(json.loads(Path(pytestconfig.getoption(LIVE_OPTION)).read_text(encoding="utf-8")))
+    return LiveFramework(json.loads(Path(pytestconfig.getoption("--fallow-live")).read_text(encoding="utf-8")))
 
 
 class TestController(PluginSuite, ReportSuite):

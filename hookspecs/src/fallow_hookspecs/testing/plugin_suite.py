@@ -43,7 +43,7 @@ class PluginSuite(Suite):
     @tries("plugin.close")
     def test_closing_leaves_nothing(self, ready: Framework, opened: Open, fallow_open: Opener) -> None:
         if fallow_open is not in_process:
-            pytest.skip("whose threads they are can be told of an instance in this process only")
+            pytest.skip("the owner of a thread is known only for an instance in this process")
         before = set(threading.enumerate())
         with opened() as called:
             for hook, call in (

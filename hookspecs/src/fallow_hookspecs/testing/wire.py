@@ -1,4 +1,4 @@
-"""A wire between a plugin and its framework, for a `Framework` that speaks TCP: it can be cut, hang, or be slow."""
+"""A TCP proxy between a plugin and its framework that can be cut, hang, or be slow, for use by a `Framework`."""
 
 import contextlib
 import socket
@@ -11,9 +11,9 @@ CHUNK_BYTES = 65536
 
 
 class Wire:
-    """Listens on loopback, at `address` (host:port), and forwards each connection to `target`; a context manager.
+    """Listens on loopback at `address` (host:port) and forwards each connection to `target`; a context manager.
 
-    What is under way when its state changes is kept where it hangs or is slow, and lost where it is cut.
+    Data under way is kept while it hangs or is slow, and lost when it is cut.
     """
 
     def __init__(self, target: str) -> None:
@@ -43,20 +43,20 @@ class Wire:
         self._drop()
 
     def cut(self) -> None:
-        """End every connection, and each new one at once."""
+        """Close every connection, and each new one immediately."""
         self._is_cut = True
         self._drop()
 
     def hang(self) -> None:
-        """Take connections and bytes, and pass nothing on."""
+        """Accept connections and data, but forward nothing."""
         self._flows.clear()
 
     def slow(self, seconds: float) -> None:
-        """Keep each answer for so long."""
+        """Delay each answer by this time."""
         self._delay_seconds = seconds
 
     def mend(self) -> None:
-        """Pass on everything at once, what was kept included."""
+        """Forward everything immediately, including kept data."""
         self._is_cut, self._delay_seconds = False, 0.0
         self._flows.set()
 
@@ -90,7 +90,7 @@ class Wire:
             while chunk := source.recv(CHUNK_BYTES):
                 if is_request:
                     asked.set()
-                elif asked.is_set():  # the first bytes of an answer: the rest follows them at once
+                elif asked.is_set():  # only the first bytes of an answer are delayed
                     asked.clear()
                     time.sleep(self._delay_seconds)
                 self._flows.wait()

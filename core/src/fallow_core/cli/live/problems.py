@@ -12,6 +12,7 @@ def problems(status: Answer, tasks: Answer) -> Iterator[str]:
     """All that the answers to `status` and `tasks` complain of."""
     yield from status["config_problems"]
     yield from (why if name in why else f"{name}: {why}" for name, why in status["failed"].items())
+    yield from (f"{name}: not used on this host: {why}" for name, why in status.get("not_selected", {}).items())
     yield from (f"{name}: still being built" for name in status["building"])
     yield from (f"{name}: {why}" for name, why in status["sample_problems"].items())
     yield from status.get("probe_problems", ())

@@ -29,9 +29,10 @@ from fallow_hookspecs import (
     TaskPlacement,
     TaskState,
     hookimpl,
+    read_stat,
 )
 from fallow_local_queue.client import ask
-from fallow_local_queue.processes import of_session, read
+from fallow_local_queue.processes import of_session
 
 FRAMEWORK_NODE = "local"
 LOOPBACK = "127.0.0.1"
@@ -85,8 +86,8 @@ class LocalQueue:
     def kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
         """Have the queue signal the jobs: it is their parent, so no other process can be meant."""
         request = {"do": "end", "jobs": list(order.task_ids), "force": order.force, "reason": order.reason}
-        termination = self._ask(request, time.monotonic() + timeout_seconds)["termination"]
-        results = {i: KillResult.TERMINATING if i in termination else KillResult.ALREADY_GONE for i in order.task_ids}
+        terminating = self._ask(request, time.monotonic() + timeout_seconds)["terminating"]
+        results = {i: KillResult.TERMINATING if i in terminating else KillResult.ALREADY_GONE for i in order.task_ids}
         return KillOutcome(answers={i: KillAnswer(result=result) for i, result in results.items()})
 
     @hookimpl
@@ -153,15 +154,15 @@ def _row(node: Node, state: Any, running: list[Any], age_seconds: float) -> Repo
 
 
 def _task(job: Any) -> Task:
-    termination_seconds, found = job["termination_seconds"], read(job["pid"])
+    terminating_seconds, stat = job["terminating_seconds"], read_stat(job["pid"])
     return Task(
         id=job["id"],
         application_id=job["id"],
         framework_node=FRAMEWORK_NODE,
-        state=TaskState.RUNNING if termination_seconds is None else TaskState.TERMINATING,
+        state=TaskState.RUNNING if terminating_seconds is None else TaskState.TERMINATING,
         requested=_request(job),
-        terminating_age_seconds=termination_seconds,
-        processes=() if found is None else (found[0],),
+        terminating_age_seconds=terminating_seconds,
+        processes=() if stat is None else (stat.process,),
     )
 
 

@@ -1,6 +1,6 @@
-"""The resource manager: a queue of shell commands, of which as many run at once as fit its size.
+"""The resource manager: a queue of shell commands. It starts them in order while they fit its size.
 
-It listens on a Unix socket, and answers each line of JSON with one. It heeds a smaller size by starting nothing new.
+It listens on a Unix socket and answers each line of JSON with a line. If its size shrinks, it only starts nothing new.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ class Job:
     cpu_milli: int
     memory_bytes: int
     process: subprocess.Popen[bytes] | None = None
-    termination_since: float | None = None
+    terminating_since: float | None = None
 
 
 class Queue:
@@ -54,7 +54,7 @@ class Queue:
                 case {"do": "resize", "cpu_milli": int(cpu), "memory_bytes": int(memory)} if min(cpu, memory) >= 0:
                     self._cpu_milli, self._memory_bytes = cpu, memory
                 case {"do": "end", "jobs": list(jobs), "force": bool(force), "reason": str(reason)}:
-                    return {"termination": [job for job in jobs if self._end(job, force, reason)]}
+                    return {"terminating": [job for job in jobs if self._end(job, force, reason)]}
                 case _:
                     return {"error": f"no such request: {request}"}
             self._tick()
@@ -84,7 +84,7 @@ class Queue:
                     "cpu_milli": job.cpu_milli,
                     "memory_bytes": job.memory_bytes,
                     "pid": None if job.process is None else job.process.pid,
-                    "termination_seconds": None if job.termination_since is None else now - job.termination_since,
+                    "terminating_seconds": None if job.terminating_since is None else now - job.terminating_since,
                 }
                 for job in self._jobs
             ],
@@ -110,7 +110,7 @@ class Queue:
         for job in self._jobs:
             if job.id == job_id:
                 self._told[job_id] = reason
-                job.termination_since = job.termination_since or time.monotonic()
+                job.terminating_since = job.terminating_since or time.monotonic()
                 self._signal(job, signal.SIGKILL if force else signal.SIGTERM)
                 return True
         return False

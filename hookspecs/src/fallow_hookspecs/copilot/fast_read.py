@@ -1,29 +1,48 @@
-"""From messages to values, for what comes in thousands: the rows of a report, and the tasks of a list.
+"""The rows of a report, the tasks of a list and the answers to an order, read field by field: faster than `codec`.
 
-They are read in ways that are faster than they look. What is as it was in the newest answer, but for its age, is not
-read again. A field that is not zero is there, and need not be asked about. A value is filled before it is frozen.
+A report of 5,000 nodes is to take 50 ms through the copilot, and 100 listed or terminated tasks 1 ms. See decision 0023
+for the measurements. A value that differs from the one before only by its ages is not read again. A field that is not
+zero is there, so `HasField` is not called. A value is filled before it is frozen.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from google.protobuf.message import Message
 
-from fallow_hookspecs import Gang, Process, ReportRow, Resources, Task, TaskRole
-from fallow_hookspecs.copilot import enums
+from fallow_hookspecs.capacity import NodeState, ReportRow, Resources
+from fallow_hookspecs.copilot.codec import members
 from fallow_hookspecs.copilot.v0 import copilot_pb2 as pb
+from fallow_hookspecs.tasks import Gang, KillAnswer, KillResult, Process, Task, TaskRole, TaskState
+
+_NODE_STATES = members(NodeState, pb.DESCRIPTOR.enum_types_by_name["NodeState"])
+_TASK_STATES = members(TaskState, pb.DESCRIPTOR.enum_types_by_name["TaskState"])
+_TASK_ROLES = members(TaskRole, pb.DESCRIPTOR.enum_types_by_name["TaskRole"])
+_KILL_RESULTS = members(KillResult, pb.DESCRIPTOR.enum_types_by_name["KillResult"])
 
 
-def if_set(message: Message, field: str) -> Any:
-    """The value of a field, `None` where it is left out. `Any`: core checks what has to be there."""
+def kill_answers(messages: Mapping[str, pb.KillAnswer]) -> dict[str, KillAnswer]:
+    """The answers to an order. Equal answers are made once, as most are: that saves 0.1 ms of 1 for 100 tasks."""
+
+    @cache
+    def made(number: int, reason: str) -> KillAnswer:
+        result: Any = _KILL_RESULTS.get(number)
+        return KillAnswer(result=result, reason=reason)
+
+    return {task_id: made(each.result, each.reason) for task_id, each in messages.items()}
+
+
+def _if_set(message: Message, field: str) -> Any:
+    """The value of a field, `None` where it is left out. `Any`: core checks required values."""
     return getattr(message, field) if message.HasField(field) else None
 
 
 def _unfrozen(kind: type) -> Any:
-    """A class with the same fields as a frozen dataclass, whose objects become that dataclass's by `__class__`.
+    """A class with the fields of a frozen dataclass. Its objects become that dataclass's by setting `__class__`.
 
-    The constructor of a frozen dataclass sets each field by a call of its own, and that would be half of what reading a
-    report costs.
+    The constructor of a frozen dataclass makes a call for each field: reading 100 tasks takes 1.0 ms by constructors,
+    0.36 ms so.
     """
     return type(kind.__name__, (), {"__slots__": kind.__slots__})  # type: ignore[attr-defined] # each value has them
 
@@ -32,8 +51,8 @@ _UnfrozenResources, _UnfrozenRow = _unfrozen(Resources), _unfrozen(ReportRow)
 _UnfrozenProcess, _UnfrozenTask = _unfrozen(Process), _unfrozen(Task)
 
 
-class Newest:
-    """Reads the rows and tasks of one copilot, and remembers the newest of them, by their bytes without their ages."""
+class Known:
+    """Reads the rows and tasks of one copilot. It keeps the newest, by the bytes of the message without the ages."""
 
     def __init__(self) -> None:
         self._rows: dict[bytes, ReportRow] = {}
@@ -43,8 +62,8 @@ class Newest:
         """The rows of a report. Their ages are taken out of the messages."""
         known, newest, sizes, made = self._rows, {}, _Sizes(), []
         for message in messages:
-            age = message.age_seconds or if_set(message, "age_seconds")
-            started_age = message.started_age_seconds or if_set(message, "started_age_seconds")
+            age = message.age_seconds or _if_set(message, "age_seconds")
+            started_age = message.started_age_seconds or _if_set(message, "started_age_seconds")
             message.ClearField("age_seconds")
             message.ClearField("started_age_seconds")
             data = message.SerializeToString()
@@ -57,7 +76,7 @@ class Newest:
         """The tasks of a list. Their ages are taken out of the messages."""
         known, newest, sizes, made = self._tasks, {}, _Sizes(), []
         for message in messages:
-            age = message.age_seconds or if_set(message, "age_seconds")
+            age = message.age_seconds or _if_set(message, "age_seconds")
             message.ClearField("age_seconds")
             data = message.SerializeToString()
             task = newest[data] = known.get(data) or _task(message, sizes)
@@ -67,7 +86,7 @@ class Newest:
 
 
 class _Sizes:
-    """The sizes of a report's rows, or of a list's tasks. Most are those of others too, and are made once."""
+    """The sizes in one answer. Equal sizes are made once, as most are."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[int, int], Resources] = {}
@@ -80,7 +99,7 @@ class _Sizes:
             if found is None:
                 found = self._made[key] = Resources(cpu_milli, memory_bytes)
             return found
-        cpu, memory = if_set(message, f"{name}_cpu_milli"), if_set(message, f"{name}_memory_bytes")
+        cpu, memory = _if_set(message, f"{name}_cpu_milli"), _if_set(message, f"{name}_memory_bytes")
         return None if cpu is None and memory is None else Resources(cpu, memory)
 
 
@@ -89,7 +108,7 @@ def _row(message: pb.ReportRow, sizes: _Sizes) -> ReportRow:
     row.node = message.node
     row.framework_node = message.framework_node
     row.age_seconds = row.started_age_seconds = None
-    row.state = enums.NODE_STATES.get(message.state)
+    row.state = _NODE_STATES.get(message.state)
     row.allocated = sizes.of(message, "allocated", message.allocated_cpu_milli, message.allocated_memory_bytes)
     row.in_force = sizes.of(message, "in_force", message.in_force_cpu_milli, message.in_force_memory_bytes)
     row.unit = sizes.of(message, "unit", message.unit_cpu_milli, message.unit_memory_bytes)
@@ -117,11 +136,10 @@ def _aged_row(row: ReportRow, age_seconds: float, started_age_seconds: float | N
     return made
 
 
-def process(message: pb.Process) -> Process:
-    """A process."""
+def _process(message: pb.Process) -> Process:
     made = _UnfrozenProcess()
-    made.pid = message.pid or if_set(message, "pid")
-    made.start_ticks = message.start_ticks or if_set(message, "start_ticks")
+    made.pid = message.pid or _if_set(message, "pid")
+    made.start_ticks = message.start_ticks or _if_set(message, "start_ticks")
     made.__class__ = Process
     frozen: Process = made
     return frozen
@@ -133,9 +151,9 @@ def _task(message: pb.Task, sizes: _Sizes) -> Task:
     task.id = message.id
     task.application_id = message.application_id
     task.framework_node = message.framework_node
-    task.state = enums.TASK_STATES.get(message.state)
+    task.state = _TASK_STATES.get(message.state)
     task.requested = sizes.of(message, "requested", message.requested_cpu_milli, message.requested_memory_bytes)
-    task.role = enums.TASK_ROLES.get(message.role, TaskRole.WORKER)
+    task.role = _TASK_ROLES.get(message.role, TaskRole.WORKER)
     task.age_seconds = None
     task.terminating_age_seconds = message.terminating_age_seconds if has("terminating_age_seconds") else None
     task.priority = message.priority
@@ -147,7 +165,7 @@ def _task(message: pb.Task, sizes: _Sizes) -> Task:
     task.pod_uid = message.pod_uid if has("pod_uid") else None
     task.cgroups = tuple(cgroups) if cgroups else ()
     # A slice is a list, which is faster to go through than the field.
-    task.processes = tuple([process(each) for each in processes[:]]) if processes else ()
+    task.processes = tuple([_process(each) for each in processes[:]]) if processes else ()
     task.may_be_ended = message.may_be_ended or not has("may_be_ended")
     task.grace_seconds = message.grace_seconds if has("grace_seconds") else None
     task.__class__ = Task

@@ -1,4 +1,4 @@
-"""What a JSON schema says of one key. The schema may be a plugin's: whatever it looks like, nothing here fails."""
+"""What a JSON schema allows for a key. The schema may be that of a plugin, so unexpected content is no error here."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ def allowed_keys(schema: Mapping[str, Any], key: KeyPath) -> list[str]:
 
 
 def allowed_values(schema: Mapping[str, Any], key: KeyPath) -> str:
-    """What the value at `key` may be, in words; empty if the schema does not tell."""
+    """The allowed values at `key` as text; empty if the schema does not say."""
     for part in _at(schema, key):
         if "const" in part:
             return f"{part['const']!r}"
@@ -34,7 +34,7 @@ def allowed_values(schema: Mapping[str, Any], key: KeyPath) -> str:
 
 
 def _at(schema: Mapping[str, Any], key: KeyPath) -> list[Mapping[str, Any]]:
-    """All parts of the schema that describe this key."""
+    """All parts of the schema that describe the key."""
     parts = list(_alternatives(schema, schema, 0))
     for step in key:
         below = (_below(part, step) for part in parts)
