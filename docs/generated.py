@@ -7,7 +7,6 @@ from tempfile import TemporaryDirectory
 import click
 from prometheus_client.core import Metric
 
-from fallow_core.api import metrics, throttling_metrics
 from fallow_core.cli.main import fallow
 from fallow_core.config.load import load
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
@@ -44,11 +43,10 @@ def metric_families() -> dict[str, Metric]:
         file = Path(name) / "fallow.yaml"
         file.write_text("apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\n")
         fallow = Standalone(load(file, discovery.load))
-        found = metrics.families(fallow.controller, fallow.agent, fallow.clock(), 0, fallow.refusals)
-        found += throttling_metrics.families(fallow.node.name, fallow.throttling)
+        found = fallow.metrics()
         fallow.close()
         agent = AgentProcess(load(file, discovery.load))
-        found += metrics.families_of_agent(agent.followed, agent.agent, agent.clock(), 0, agent.refusals)
+        found += agent.metrics()
         agent.close()
         return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
 

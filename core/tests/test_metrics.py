@@ -16,15 +16,26 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fallow_core.agent.eviction.evictor import Agent
 from fallow_core.api import metrics
+from fallow_core.api.status import ProcessStatus, RefusedFile, run_status
+from fallow_core.api.throttling import ThrottlingStatus
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
-from fallow_core.model.qos_policy import QosPolicy
+from fallow_core.model.qos_policy import QosPolicy, StrategyMode
 from fallow_core.plugins.session import CALLS
 from fallow_core.runtime import inbox
 from fallow_core.runtime.inbox import Inbox
 from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import NodeState, ResourceCapability, TaskState
 
+NO_THROTTLING = ThrottlingStatus(
+    cpu_suppress=StrategyMode.OFF,
+    cgroup_reconcile=StrategyMode.OFF,
+    identity=StrategyMode.OFF,
+    memory_reclaim=StrategyMode.OFF,
+    missing="no control groups",
+    problems=(),
+    unavailable={},
+)
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -49,7 +60,14 @@ def agent_of(world: World) -> Agent:
 
 
 def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Metric]:
-    return metrics.families(world.controller, agent or agent_of(world), world.now, problems)
+    process = ProcessStatus(
+        uptime_seconds=1.0,
+        config_file="f",
+        refused_files=(RefusedFile(file="f", since=0.0, problems=("wrong",) * problems),) if problems else (),
+    )
+    status = run_status(world.controller, process, world.now)
+    switches = world.controller.journal.content.switches
+    return metrics.families(status, switches, agent or agent_of(world), NO_THROTTLING)
 
 
 def samples_of(families: list[Metric]) -> Series:
@@ -252,7 +270,7 @@ def test_tasks_are_counted_by_cluster_and_state_and_terminations_by_strategy(wor
     assert [tasks("alpha/a", state) for state in TaskState] == [0, 2, 1]
     assert [tasks("alpha/b", state) for state in TaskState] == [0, 0, 0]
     labels = (("cluster", "alpha/a"), ("node", "n1"), ("strategy", "memory_evict"))
-    assert found["fallow_tasks_ended_total", labels] == 4
+    assert found["fallow_tasks_terminated_total", labels] == 4
 
 
 def test_a_cluster_whose_tasks_were_never_listed_has_no_number_of_them(world: World) -> None:
@@ -297,7 +315,7 @@ def check_name(family: Metric) -> None:
     assert len(units) <= 1
     assert not units or words[-1] == units[0]
     assert not {"milli", "milliseconds", "ms", "mb", "gib", "kib", "mib", "minutes", "percent", "total"} & set(words)
-    assert ("cpu" in words and "age" not in words) == ("cores" in words)
+    assert ("cpu" in words and words[-1] != "seconds") == ("cores" in words)
     assert all(sample.name == family.name + "_total" for sample in family.samples if family.type == "counter")
     assert all(sample.name == family.name for sample in family.samples if family.type == "gauge")
     assert family.documentation.endswith(".")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fallow_core.api import shared_view, task_view
 from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
-from fallow_core.model.policy import PublishingMode, SwitchState
-from fallow_hookspecs import RESOURCE_NAMES
+from fallow_core.model.policy import SwitchState
 
 if TYPE_CHECKING:
     from fallow_core.api.control_socket import Peer
-    from fallow_core.plugins.session import ClusterSession
+    from fallow_core.api.explain import Explanation
     from fallow_core.runtime.agent import AgentProcess
 
 log = logging.getLogger("fallow.run")
@@ -32,13 +29,16 @@ def answer(fallow: AgentProcess, peer: Peer, request: View) -> View:
 
     :raises ControlError: the request is unknown or wrong, or the peer may not ask for it.
     """
+    from fallow_core.api.encoding import to_json  # with msgspec: an agent that nobody asks does without
+    from fallow_core.api.tasks import tasks
+
     kind = request.get("request")
     if kind == "status":
-        return fallow.inbox.ask(lambda: status(fallow))
+        return to_json(fallow.inbox.ask(fallow.status))
     if kind == "explain":
-        return fallow.inbox.ask(lambda: explanation(fallow))
+        return to_json(fallow.inbox.ask(lambda: explanation(fallow)))
     if kind == "tasks":
-        return fallow.inbox.ask(lambda: task_view.tasks(fallow.agent, fallow.clock()))
+        return to_json(fallow.inbox.ask(lambda: tasks(fallow.agent, fallow.clock())))
     if kind not in CHANGES:
         known = ", ".join(["status", "explain", "tasks", *CHANGES])
         raise ControlError(f"this is an agent, which knows no request {kind!r}; expected one of {known}")
@@ -47,97 +47,17 @@ def answer(fallow: AgentProcess, peer: Peer, request: View) -> View:
     return fallow.inbox.ask(lambda: CHANGES[str(kind)](fallow, peer, request))
 
 
-def status(fallow: AgentProcess) -> View:
-    """The answer to `status`: in the shape of that of `fallow run`, without rows. Called in the loop's thread."""
-    now, followed = fallow.clock(), fallow.followed
-    why = followed.row_file.why
-    return {
-        "role": "agent",
-        "mode": PublishingMode.OBSERVE,
-        "journal_error": "",
-        "journal_lost": followed.journal.lost,
-        "switches": shared_view.switches(followed),
-        "refused": shared_view.refused(followed),
-        "nodes": [
-            {
-                "node": ledger.node,
-                "pool": followed.watched.pool(ledger.node),
-                **{name: shared_view.resource(ledger.of(name)) for name in RESOURCE_NAMES},
-                "awaited": [],
-            }
-            for ledger in followed.ledgers.values()
-        ],
-        "clusters": [_cluster(fallow, cluster, now) for _, cluster in sorted(fallow.clusters.items())],
-        "take_backs": [],
-        "ledger_row": why or "counts",
-        "uptime_seconds": now - fallow.started_at,
-        "config_file": str(fallow.config.file),
-        "building": fallow.builds.building,
-        "failed": dict(fallow.builds.failed),
-        "config_problems": fallow.refusals.lines(),
-        "refused_files": fallow.refusals.shown(),
-        "departing": {},
-        "sample_problems": dict(fallow.sampler.missing),
-        "restoring": False,
-        "throttle_problems": [
-            *fallow.throttling.problems(fallow.config),
-            *([f"no task is terminated for overdraft: {why}"] if why else []),
-            *([fallow.policy_error] if fallow.policy_error else []),
-            *fallow.watch.missing,
-        ],
-        "changed_groups": fallow.throttling.changed(),
-    }
+def explanation(fallow: AgentProcess) -> Explanation:
+    """The answer to `explain`: what this node could lend, how batch is throttled, and which tasks were terminated."""
+    from fallow_core.api.decisions import decisions
+    from fallow_core.api.explain import agent_explanation
+    from fallow_core.api.throttling import throttling_status
 
-
-def explanation(fallow: AgentProcess) -> View:
-    """The answer to `explain`: what this node could lend, how far batch is slowed down, and who was terminated."""
-    ledger = fallow.followed.ledgers.get(fallow.node.name)
-    if ledger is None:
+    if fallow.node.name not in fallow.followed.ledgers:
         raise ControlError("nothing was measured yet; ask again")
-    return {
-        "role": "agent",
-        "node": fallow.node.name,
-        "mode": PublishingMode.OBSERVE,
-        "resources": {name: asdict(ledger.of(name)) for name in RESOURCE_NAMES},
-        "switches": [
-            {"cluster": name, "scope": scope, **asdict(switch)}
-            for name in fallow.followed.names
-            for scope, switch in [fallow.followed.switch_at(name)]
-            if switch.state is not SwitchState.LEND
-        ],
-        "take_backs": [],
-        "pending": [],
-        "withheld": [],
-        "floors_given_up": [],
-        "due": [],
-        "ledger_row": _row(fallow),
-        "decisions": task_view.decisions(fallow.agent, fallow.clock()),
-        "throttle": fallow.throttling.shown(fallow.config),
-    }
-
-
-def _row(fallow: AgentProcess) -> View:
-    """What a controller says of this node, in bytes of memory; without a row that counts, why there is none."""
-    row = fallow.followed.row
-    return {
-        "why": fallow.followed.row_file.why,
-        "to_take_back": None if row is None else row.to_take_back,
-        "accounts": {} if row is None else {name: asdict(account) for name, account in sorted(row.accounts.items())},
-    }
-
-
-def _cluster(fallow: AgentProcess, cluster: ClusterSession, now: float) -> View:
-    listed = cluster.lists.get(fallow.node.name)
-    return {
-        "cluster": cluster.name,
-        "switch": asdict(fallow.followed.switch(cluster.name)),
-        **shared_view.health(cluster, now),
-        "detail": "" if listed is None else f"{len(listed.tasks)} tasks listed",
-        "report_age_seconds": None if listed is None else now - listed.measured_at,
-        "capabilities": None,
-        "pending": None,
-        "rows": [],
-    }
+    now = fallow.clock()
+    throttled = throttling_status(fallow.throttling, fallow.config, now)
+    return agent_explanation(fallow.followed, decisions(fallow.agent, now), throttled)
 
 
 def _switch(fallow: AgentProcess, peer: Peer, request: View) -> View:

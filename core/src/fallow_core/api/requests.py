@@ -6,7 +6,11 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fallow_core.api import task_view, view
+from fallow_core.api.decisions import decisions
+from fallow_core.api.encoding import to_json
+from fallow_core.api.explain import Explanation, run_explanation
+from fallow_core.api.tasks import tasks
+from fallow_core.api.throttling import throttling_status
 from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
 from fallow_core.log import event
@@ -28,11 +32,11 @@ def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str,
     """
     kind = request.get("request")
     if kind == "status":
-        return fallow.inbox.ask(lambda: status(fallow))
+        return to_json(fallow.inbox.ask(fallow.status))
     if kind == "explain":
-        return fallow.inbox.ask(lambda: _explain(fallow, request))
+        return to_json(fallow.inbox.ask(lambda: _explain(fallow, request)))
     if kind == "tasks":
-        return fallow.inbox.ask(lambda: task_view.tasks(fallow.agent, fallow.clock()))
+        return to_json(fallow.inbox.ask(lambda: tasks(fallow.agent, fallow.clock())))
     if not isinstance(kind, str) or kind not in CHANGES:
         known = ", ".join(["status", "explain", "tasks", *CHANGES])
         raise ControlError(f"unknown request {kind!r}; expected one of {known}")
@@ -41,42 +45,14 @@ def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str,
     return fallow.inbox.ask(lambda: CHANGES[kind](fallow, peer, request))
 
 
-def status(fallow: Standalone) -> dict[str, Any]:
-    """The answer to `status`. Called in the loop's thread."""
-    now = fallow.clock()
-    return {
-        **view.status(fallow.controller, now),
-        "uptime_seconds": now - fallow.started_at,
-        "config_file": str(fallow.config.file),
-        "building": fallow.builds.building,
-        "failed": dict(fallow.builds.failed),
-        "config_problems": _config_problems(fallow),
-        "refused_files": fallow.refusals.shown(),
-        "departing": dict(fallow.controller.departing.reasons),
-        "sample_problems": dict(fallow.sampler.missing),
-        "restoring": not fallow.controller.left,
-        "throttle_problems": fallow.throttling.problems(fallow.config),
-        "changed_groups": fallow.throttling.changed(),
-    }
-
-
-def _config_problems(fallow: Standalone) -> list[str]:
-    problems = fallow.refusals.lines()
-    if fallow.files is not None and fallow.files.overdue:
-        problems.append(f"{fallow.config.file.parent}: reading the files takes too long: no change is noticed")
-    return problems
-
-
-def _explain(fallow: Standalone, request: dict[str, Any]) -> dict[str, Any]:
+def _explain(fallow: Standalone, request: dict[str, Any]) -> Explanation:
     node = request.get("node") or fallow.node.name
     if not isinstance(node, str) or node not in fallow.controller.ledgers:
         known = ", ".join(sorted(fallow.controller.ledgers)) or "none yet"
         raise ControlError(f"there is no node {node!r}; known: {known}")
-    return {
-        **view.explanation(fallow.controller, node, fallow.clock()),
-        "decisions": task_view.decisions(fallow.agent, fallow.clock()),
-        "throttle": fallow.throttling.shown(fallow.config),
-    }
+    now = fallow.clock()
+    throttled = throttling_status(fallow.throttling, fallow.config, now)
+    return run_explanation(fallow.controller, node, now, decisions(fallow.agent, now), throttled)
 
 
 def _switch(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:

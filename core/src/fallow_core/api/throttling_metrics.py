@@ -4,22 +4,28 @@ from collections.abc import Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from fallow_core.agent.throttling.host_throttling import Throttling
-from fallow_core.api.throttling_view import in_force_milli
-from fallow_core.node.cgroups import cpu
+from fallow_core.api.throttling import ThrottlingStatus
 
 
-def families(node: str, throttling: Throttling) -> Iterator[Metric]:
+def families(node: str, throttling: ThrottlingStatus) -> Iterator[Metric]:
     """All metrics of the present state; only the first one has a sample where this host has no control groups."""
-    throttle = throttling.throttle
+    counts = throttling.counts
     up = GaugeMetricFamily(
         "fallow_throttle_available", "1 if this host's CPU control groups can be used.", labels=["node"]
     )
-    up.add_metric([node], throttle is not None)
+    up.add_metric([node], counts is not None)
     labels = ["node", "group"]
     decided = GaugeMetricFamily("fallow_group_cpu_limit_cores", "The limit that was decided.", labels=labels)
     in_force = GaugeMetricFamily("fallow_group_cpu_in_force_cores", "The limit that the kernel has.", labels=labels)
     throttled = CounterMetricFamily("fallow_group_cpu_throttled_seconds", "Time kept waiting by it.", labels=labels)
+    for group in throttling.groups:
+        values = [node, group.group]
+        if group.limit_milli is not None:
+            decided.add_metric(values, group.limit_milli / 1000)
+        if group.in_force_milli is not None:
+            in_force.add_metric(values, group.in_force_milli / 1000)
+        if group.throttled_seconds is not None:
+            throttled.add_metric(values, group.throttled_seconds)
     changes = CounterMetricFamily("fallow_group_changes", "Values written to control groups.", labels=["node"])
     resets = CounterMetricFamily("fallow_group_resets", "Values that others had changed since.", labels=["node"])
     problems = GaugeMetricFamily("fallow_group_problems", "Groups that cannot be changed.", labels=["node"])
@@ -27,21 +33,11 @@ def families(node: str, throttling: Throttling) -> Iterator[Metric]:
         "fallow_strategy_available", "0 if this host lacks what a strategy needs.", labels=["node", "strategy"]
     )
     pushed_out = CounterMetricFamily("fallow_reclaimed_bytes", "Memory of batch that was pushed out.", labels=["node"])
-    if throttle is not None:
-        for path in sorted(throttle.groups):
-            values = [node, f"/{path}"]
-            if throttle.limits is not None and path in throttle.limits.groups:
-                decided.add_metric(values, throttle.limits.groups[path] / 1000)
-            if (limit := in_force_milli(throttle.cpu.hierarchy, path)) is not None:
-                in_force.add_metric(values, limit / 1000)
-            if (seconds := cpu.throttled_seconds(throttle.cpu.hierarchy, path)) is not None:
-                throttled.add_metric(values, seconds)
-        lacking = throttling.unavailable(throttling.config)
+    if counts is not None:
         for strategy in ("cpuset", "identity", "memory_reclaim"):
-            available.add_metric([node, strategy], strategy not in lacking)
-        trees = [tree.knobs for tree in throttle.trees]
-        changes.add_metric([node], sum(knobs.writes for knobs in trees))
-        resets.add_metric([node], sum(knobs.resets for knobs in trees))
-        problems.add_metric([node], sum(len(knobs.problems) for knobs in trees))
-        pushed_out.add_metric([node], 0 if throttle.reclaiming is None else throttle.reclaiming.pushed_out_bytes)
+            available.add_metric([node, strategy], strategy not in throttling.unavailable)
+        changes.add_metric([node], counts.changes)
+        resets.add_metric([node], counts.resets)
+        problems.add_metric([node], counts.problems)
+        pushed_out.add_metric([node], counts.pushed_out_bytes)
     yield from (up, decided, in_force, throttled, changes, resets, problems, available, pushed_out)

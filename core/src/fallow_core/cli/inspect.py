@@ -3,20 +3,28 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from fallow_core.api.control_socket import ask, user_name
-from fallow_core.cli import render
+from fallow_core.api.encoding import from_json, to_json
+from fallow_core.api.explain import Explanation
+from fallow_core.api.operations import Adopted, CheckResult, Switched
+from fallow_core.api.status import Status
+from fallow_core.cli import render_operations
 from fallow_core.cli.config_option import config_option
+from fallow_core.cli.render_explain import explanation_lines
+from fallow_core.cli.render_status import status_lines
 from fallow_core.cli.run import load_config
 from fallow_core.cli.table import printable
 from fallow_core.config.document import read
 from fallow_core.config.models import CoreFile
 from fallow_core.config.settings import CORE_FILE
-from fallow_core.errors import ControlError
+
+T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 socket_option = click.option(
@@ -26,21 +34,22 @@ socket_option = click.option(
 )
 
 
-def show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None:
-    """Print an answer as JSON, or as the lines that a function makes of it."""
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    try:
-        text = "\n".join(printable(line) for line in lines(answer))
-    except KeyError as error:
-        raise other_version(error, "restart it, or ask with --json") from error
-    click.echo(text)
+def show(answer: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    """Print an answer as JSON, or as lines."""
+    click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(map(printable, lines())))
 
 
-def other_version(missing: KeyError, advice: str) -> ControlError:
-    """The error for an answer that lacks something."""
-    return ControlError(f"the Fallow that runs is of another version and says nothing of {missing}; {advice}")
+def show_answer(
+    request: dict[str, Any],
+    path: Path,
+    socket: Path | None,
+    as_json: bool,
+    kind: type[T],
+    lines: Callable[[T], list[str]],
+) -> None:
+    """Send a request to the running Fallow, and print its answer, which is of a kind."""
+    answer = ask(socket_of(path, socket), request)
+    show(answer, as_json, lambda: lines(from_json(kind, answer)))
 
 
 def socket_of(path: Path, socket: Path | None) -> Path:
@@ -59,8 +68,7 @@ def socket_of(path: Path, socket: Path | None) -> Path:
 @json_option
 def status(path: Path, socket: Path | None, as_json: bool) -> None:
     """Show what the node can lend, and each cluster with its offers, sizes in force, beliefs and health."""
-    answer = ask(socket_of(path, socket), {"request": "status"})
-    show(answer, as_json, render.status)
+    show_answer({"request": "status"}, path, socket, as_json, Status, status_lines)
 
 
 @click.command()
@@ -70,8 +78,7 @@ def status(path: Path, socket: Path | None, as_json: bool) -> None:
 @json_option
 def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) -> None:
     """Show the inputs and the arithmetic of each offer on NODE (default: this host)."""
-    answer = ask(socket_of(path, socket), {"request": "explain", "node": node})
-    show(answer, as_json, render.explanation)
+    show_answer({"request": "explain", "node": node}, path, socket, as_json, Explanation, explanation_lines)
 
 
 @click.command()
@@ -88,23 +95,22 @@ def switch(state: str, scope: str, why: str, path: Path, socket: Path | None, as
     restarts.
     """
     request = {"request": "switch", "state": state, "scope": scope, "why": why}
-    answer = ask(socket_of(path, socket), request)
-    show(answer, as_json, lambda answer: [f"{answer['scope']}: {answer['state']}"])
+    show_answer(request, path, socket, as_json, Switched, render_operations.switched)
 
 
 @click.command()
 @click.argument("cluster")
-@click.option("--take-back", is_flag=True, required=True, help="Say so: tasks may end.")
+@click.option("--take-back", is_flag=True, required=True, help="Confirm it: tasks may be terminated.")
 @config_option
 @socket_option
 @json_option
 def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_json: bool) -> None:
     """Let what CLUSTER had allocated when Fallow first saw its nodes be taken back like everything else.
 
-    Until then it is only drained: starting Fallow ends nothing.
+    Until then it is only drained: starting Fallow terminates nothing.
     """
-    answer = ask(socket_of(path, socket), {"request": "adopt", "cluster": cluster})
-    show(answer, as_json, render.adopted)
+    request = {"request": "adopt", "cluster": cluster}
+    show_answer(request, path, socket, as_json, Adopted, render_operations.adopted)
 
 
 @click.command()
@@ -116,10 +122,9 @@ def doctor(path: Path, as_json: bool) -> int:
     from fallow_core.runtime.standalone import this_host
 
     config = load_config(path)
-    found = list(findings(config, this_host(config)))
-    answer = [render.finding_values(about, finding) for about, finding in found]
-    show(answer, as_json, render.findings)
-    return int(any(finding.ok is False for _, finding in found))
+    found = [CheckResult(about=about, **asdict(each)) for about, each in findings(config, this_host(config))]
+    show([to_json(each) for each in found], as_json, lambda: render_operations.findings(found))
+    return int(any(each.ok is False for each in found))
 
 
 @click.command()
@@ -134,5 +139,5 @@ def restore(path: Path, as_json: bool) -> int:
 
     config = load_config(path)
     answer = restore(config, user_name(os.geteuid()))
-    show(answer, as_json, render.restored)
-    return int(not answer["done"])
+    show(to_json(answer), as_json, lambda: render_operations.restored(answer))
+    return int(not answer.done)

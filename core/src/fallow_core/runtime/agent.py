@@ -26,7 +26,7 @@ from fallow_core.state.node_grant import FILE_NAME, GrantFile
 from fallow_hookspecs import RESOURCE_NAMES, Role
 
 if TYPE_CHECKING:
-    from prometheus_client.core import Metric
+    from fallow_core.api.status import Status
 
 log = logging.getLogger("fallow.run")
 
@@ -191,11 +191,16 @@ class AgentProcess(NodeProcess):
     def _leave(self) -> None:
         pass  # it sends no sizes, so none is left behind
 
-    def _ledger_metrics(self) -> "list[Metric]":
-        from fallow_core.api import metrics  # only where metrics are served
+    def status(self) -> "Status":
+        """The answer to `status`."""
+        from fallow_core.api.status import agent_status  # only where somebody asks
 
-        problems = len(self.config.problems)
-        return metrics.families_of_agent(self.followed, self.agent, self.clock(), problems, self.refusals)
+        return agent_status(self.followed, self._process_status(), self.clock())
+
+    def _throttle_problems(self) -> list[str]:
+        why = self.followed.row_file.why
+        problems = [f"no task is terminated for overdraft: {why}"] if why else []
+        return [*super()._throttle_problems(), *problems, *([self.policy_error] if self.policy_error else [])]
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return agent_requests.answer(self, peer, request)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
     from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.api.status import ProcessStatus, Status
     from fallow_core.controller.controller import Controller
 
 log = logging.getLogger("fallow.run")
@@ -119,14 +120,44 @@ class NodeProcess(ABC):
             event(log, logging.ERROR, "cluster_file_refused", problem=problem)
 
     @abstractmethod
-    def _ledger_metrics(self) -> "list[Metric]":
-        """All metrics now, but for those of throttling."""
+    def status(self) -> "Status":
+        """The answer to `status`."""
 
-    def _metrics(self) -> "list[Metric]":
+    def _process_status(self) -> "ProcessStatus":
+        """The part of the answer to `status` that is about this process."""
+        from fallow_core.api.status import ConfigReads, ProcessStatus, RefusedFile  # only where somebody asks
+
+        problems, refusals = self.refusals.lines(), self.refusals
+        if self.files is not None and self.files.overdue:
+            problems.append(f"{self.config.file.parent}: reading the files takes too long: no change is noticed")
+        return ProcessStatus(
+            uptime_seconds=self.clock() - self.started_at,
+            config_file=str(self.config.file),
+            building=tuple(self.builds.building),
+            failed=dict(self.builds.failed),
+            config_problems=tuple(problems),
+            refused_files=tuple(
+                RefusedFile(file=str(file), since=since, problems=tuple(map(str, found)))
+                for file, (since, found) in sorted(refusals.files.items())
+            ),
+            config_reads=ConfigReads(
+                taken=refusals.taken, refused=refusals.refused, last_taken_at=refusals.taken_at or None
+            ),
+            sample_problems=dict(self.sampler.missing),
+            throttle_problems=tuple(self._throttle_problems()),
+            changed_groups=self.throttling.changed(),
+        )
+
+    def _throttle_problems(self) -> list[str]:
+        """What keeps batch from being throttled or terminated as configured."""
+        return [*self.throttling.problems(self.config), *self.watch.missing]
+
+    def metrics(self) -> "list[Metric]":
         """All metrics now."""
-        from fallow_core.api import throttling_metrics  # only where metrics are served
+        from fallow_core.api import metrics, throttling  # only where metrics are served
 
-        return [*self._ledger_metrics(), *throttling_metrics.families(self.node.name, self.throttling)]
+        throttled = throttling.throttling_status(self.throttling, self.throttling.config, self.clock())
+        return metrics.families(self.status(), self.ledgers.journal.content.switches, self.agent, throttled)
 
     def _serve_metrics(self) -> Callable[[], None]:
         """Serve `/metrics`; the result stops it."""
@@ -134,7 +165,7 @@ class NodeProcess(ABC):
             return lambda: None
         from fallow_core.api import metrics  # takes a megabyte, which who serves none does not need
 
-        return metrics.serve(*self.config.metrics, lambda: self.inbox.ask(self._metrics))
+        return metrics.serve(*self.config.metrics, lambda: self.inbox.ask(self.metrics))
 
     @abstractmethod
     def _leave(self) -> None:

@@ -10,7 +10,7 @@ import logging
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fallow_core.config import changes
 from fallow_core.config.file_stamps import FileStamps, look
@@ -115,13 +115,6 @@ class Refusals:
         }
         if not by_file:
             self.taken_at = wall_now
-
-    def shown(self) -> list[dict[str, Any]]:
-        """For `fallow status`."""
-        return [
-            {"file": str(file), "since": since, "problems": [str(problem) for problem in found]}
-            for file, (since, found) in sorted(self.files.items())
-        ]
 
     def lines(self) -> list[str]:
         """One line a problem, for people."""

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from prometheus_client.core import Metric
-
 from fallow_core.agent.eviction.task_join import requested_by_row
-from fallow_core.api import metrics, requests
+from fallow_core.api import requests
 from fallow_core.api.control_socket import Peer
+from fallow_core.api.status import Status, run_status
 from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller.controller import Controller
 from fallow_core.controller.grant_writer import GrantWriter
@@ -107,9 +106,9 @@ class Standalone(NodeProcess):
             event(log, logging.ERROR, "journal_lost", reason=self.controller.journal.lost)
         super()._tell_start()
 
-    def _ledger_metrics(self) -> list[Metric]:
-        problems = len(self.config.problems)
-        return metrics.families(self.controller, self.agent, self.clock(), problems, self.refusals)
+    def status(self) -> Status:
+        """The answer to `status`."""
+        return run_status(self.controller, self._process_status(), self.clock())
 
     def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
         return requests.answer(self, peer, request)

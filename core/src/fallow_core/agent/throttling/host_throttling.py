@@ -1,13 +1,12 @@
-"""Throttling batch in `fallow run`: what it is told each round, and what it shows."""
+"""Throttling batch of one host: what it is told each round, and what it lacks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fallow_core.agent.throttling.memberships import Memberships
 from fallow_core.agent.throttling.throttle import OWN_PREFIX, Throttle
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import throttling_view
 from fallow_core.model.policy import SwitchState
 from fallow_core.model.qos_policy import Placing, StrategyMode
 from fallow_core.node.cgroups import cpu, cpuset
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from fallow_core.runtime.node_process import NodeProcess
     from fallow_hookspecs import Node
 
-View = dict[str, Any]
-
 
 class Throttling:
     """`throttle` is `None` where `missing` says what this host lacks. `listed`: whose tasks were all known once.
@@ -37,7 +34,6 @@ class Throttling:
 
     def __init__(self, node: Node, config: Config, files: Files | None = None) -> None:
         self.missing = ""
-        self._now = 0.0
         self.config = config
         self.throttle: Throttle | None = None
         self.listed: set[str] = set()
@@ -59,7 +55,7 @@ class Throttling:
             return
         self.listed |= {name for name, found in lists.items() if found.complete}
         now, controller, agent = fallow.clock(), fallow.ledgers, fallow.agent
-        self._now, self.config = now, fallow.config
+        self.config = fallow.config
         view = NodeView(
             node=fallow.node.name,
             now=now,
@@ -84,10 +80,6 @@ class Throttling:
         """An orderly stop: limits stay, or are lifted, as configured."""
         if self.throttle is not None and config.qos.release_on_exit:
             self.throttle.release_all()
-
-    def shown(self, config: Config) -> View:
-        """For `fallow explain`."""
-        return throttling_view.shown(self, config, self._now)
 
     def unavailable(self, config: Config) -> dict[str, str]:
         """Of each strategy that is on and cannot do all it would, why."""

@@ -70,7 +70,7 @@ def _accounts(snapshot: Snapshot, state: State) -> dict[str, str]:
 
 def _tasks(snapshot: Snapshot, state: State) -> dict[str, str]:
     tasks = arranged(snapshot, state).tasks
-    return {f"{task.cluster} {task.id}": f"task {task.cluster} {task.id} {task.state}" for task in tasks}
+    return {f"{task.cluster} {task.task}": f"task {task.cluster} {task.task} {task.phase}" for task in tasks}
 
 
 def _events(snapshot: Snapshot, state: State) -> dict[str, str]:
