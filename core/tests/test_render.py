@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,13 @@ from fallow_core.cli.render_operations import findings, restored
 from fallow_core.cli.render_status import MOST_IN_FLIGHT, status_lines
 from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
 from fallow_core.errors import ControlError
-from fallow_core.model.policy import PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.model.node_policies import NodePolicies
+from fallow_core.model.policy import NodePolicy, PublishingMode, PublishingPolicy, ResourcePolicy, SwitchState
 from fallow_core.runtime import restore
 from fallow_hookspecs import (
     Broken,
     Capabilities,
+    Finding,
     Pending,
     Refusal,
     ResourceCapability,
@@ -77,6 +79,14 @@ def test_status_before_anything_is_known_says_so(world: World) -> None:
     assert "CPU, cores   ?    ?       ?" in text
     assert "never" in text
     assert text.count("  no report yet\n  no node of this cluster is seen here") == 2
+
+
+def test_status_says_that_the_watermark_alone_keeps_a_node_from_lending(world: World) -> None:
+    world.controller.watched.policies = NodePolicies(default=NodePolicy(cpu=ResourcePolicy(watermark_percent=60)))
+    world.used = size(6.5)
+    world.run(3)
+    text = readable(status_lines(status(world)))
+    assert "! n1: nothing to lend: 65 % of CPU is in use and the watermark is 60 %" in text
 
 
 def test_status_in_observe_mode_says_that_nothing_is_sent(world: World) -> None:
@@ -276,22 +286,11 @@ def test_an_explanation_says_which_switch_counts_by_whom_and_what_it_does(world:
 
 def test_findings_are_marked_and_advice_stands_below_what_is_not_well() -> None:
     found = [
-        CheckResult(
-            about="yarn/etl",
-            subject="state directory",
-            ok=True,
-            detail="/var/lib/fallow can be written",
-            advice="never shown",
-        ),
-        CheckResult(
-            about="yarn/etl",
-            subject="admin rights",
-            ok=False,
-            detail=LONG_REASON,
-            advice="add the user to " + LONG_REASON,
-        ),
+        Finding(subject="state directory", ok=True, detail="/var/lib/fallow can be written", advice="never shown"),
+        Finding(subject="admin rights", ok=False, detail=LONG_REASON, advice="add the user to " + LONG_REASON),
+        Finding(subject="running Fallow", ok=None, detail="none", advice="start it"),
     ]
-    lines = findings(found)
+    lines = findings([CheckResult(about="yarn/etl", **asdict(each)) for each in found])
     text = readable(lines)
     assert lines[0] == "ok     yarn/etl: state directory: /var/lib/fallow can be written"
     assert lines[1].startswith("WRONG  yarn/etl: admin rights: resourceManager.admin")

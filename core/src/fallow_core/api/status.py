@@ -71,11 +71,7 @@ class ConfigReads(Struct, frozen=True, kw_only=True):
 
 
 class ProcessStatus(Struct, frozen=True, kw_only=True):
-    """What a process says of itself. `failed` and `building`: clusters without a plugin instance.
-
-    `sample_problems`: what cannot be measured. `changed_groups`: control groups that differ from how Fallow found them,
-    with the problem of the last change.
-    """
+    """What a process says of itself: a part of its status."""
 
     uptime_seconds: float
     config_file: str
@@ -136,10 +132,12 @@ class TakeBackStarted(Struct, frozen=True, kw_only=True):
 class Status(ProcessStatus, frozen=True, kw_only=True):
     """The answer to `status`.
 
+    `failed` and `building`: clusters without a plugin instance. `sample_problems`: what cannot be measured.
+    `changed_groups`: control groups that are not as Fallow found them, with the problem of the last change.
     `journal_error`: why the journal cannot be written; `journal_lost`: why an older one could not be read. `switches`:
-    those that are not `lend`. `configured`: the clusters that
-    have a file. `removals`: clusters without a file that still count, and why. `restoring`: the original sizes are
-    being put back. `node_grant`, of an agent: why no controller's grant is valid, or `valid`.
+    those that are not `lend`. `configured`: the clusters that have a file. `removals`: clusters without a file that
+    still count, and why. `restoring`: the original sizes are being put back. `node_grant`: of an agent, why no grant of
+    a controller is valid, or `valid`.
     """
 
     role: Literal["run", "agent"] = "run"
