@@ -18,11 +18,9 @@ from fallow_core.cli import render_operations
 from fallow_core.cli.config_option import config_option
 from fallow_core.cli.render_explain import explanation_lines
 from fallow_core.cli.render_status import status_lines
-from fallow_core.cli.run import load_config
 from fallow_core.cli.table import printable
 from fallow_core.config.document import read
-from fallow_core.config.models import CoreFile
-from fallow_core.config.settings import CORE_FILE
+from fallow_core.config.settings import CONTROL_SOCKET, CORE_FILE
 
 T = TypeVar("T")
 
@@ -59,7 +57,7 @@ def socket_of(path: Path, socket: Path | None) -> Path:
     file = path / CORE_FILE if path.is_dir() else path
     document, _ = read(file)
     named = document.data.get("controlSocket") if document is not None else None
-    return file.parent / (named if isinstance(named, str) else CoreFile.model_fields["control_socket"].default)
+    return file.parent / (named if isinstance(named, str) else CONTROL_SOCKET)
 
 
 @click.command()
@@ -118,6 +116,7 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
 @json_option
 def doctor(path: Path, as_json: bool) -> int:
     """Check what Fallow needs on this host and of its frameworks. Exit code 1 if something is wrong."""
+    from fallow_core.cli.run import load_config
     from fallow_core.diagnostics.doctor import findings
     from fallow_core.runtime.standalone import this_host
 
@@ -135,6 +134,7 @@ def restore(path: Path, as_json: bool) -> int:
 
     Works with a running Fallow, and without one. Exit code 1 if a size could not be put back.
     """
+    from fallow_core.cli.run import load_config
     from fallow_core.runtime.restore import restore
 
     config = load_config(path)
