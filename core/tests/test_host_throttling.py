@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 
 from fallow_core.agent.throttling import host_throttling
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import requests, throttling_metrics
+from fallow_core.api import metrics, requests
 from fallow_core.api.control_socket import ask
 from fallow_core.api.throttling import throttling_status
 from fallow_core.cli.render_explain import explanation_lines
@@ -98,7 +98,7 @@ def started(settings: Config, fake: FakeCgroups) -> Standalone:
 
 def families(fallow: Standalone) -> list[Metric]:
     found = throttling_status(fallow.throttling, fallow.config, fallow.clock())
-    return list(throttling_metrics.families("n1", found))
+    return list(metrics.throttling_families("n1", found))
 
 
 def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(settings: Config, fake: FakeCgroups) -> None:

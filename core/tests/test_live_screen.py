@@ -169,9 +169,7 @@ def test_a_take_back_and_a_size_that_is_due_are_among_the_decisions() -> None:
 
 
 def amounts(online: int | None, allocated: int, batch: int, capacity: int = 10) -> NodeAmounts:
-    return NodeAmounts(
-        capacity=capacity, online=online, batch=batch, offer=0, in_force=0, allocated=allocated, overdraft=0
-    )
+    return NodeAmounts(capacity=capacity, online=online, batch=batch, offer=0, in_force=0, allocated=allocated)
 
 
 @pytest.mark.parametrize(

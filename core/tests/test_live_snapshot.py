@@ -124,7 +124,6 @@ def test_what_is_not_known_stays_unknown() -> None:
     )
     (one,) = found.nodes
     assert (one.amounts["cpu"].capacity, one.amounts["cpu"].online, one.amounts["cpu"].offer) == (None, None, None)
-    assert one.sample_age_seconds is None
     (account,) = found.accounts
     amounts = account.amounts["cpu"]
     assert (amounts.target, amounts.in_force, amounts.allocated, amounts.demand) == (None, None, None, None)

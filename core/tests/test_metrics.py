@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.parser import text_string_to_metric_families
 
 from fallow_core.agent.eviction.evictor import Agent
-from fallow_core.api import metrics
+from fallow_core.api import metrics, metrics_server
 from fallow_core.api.status import ProcessStatus, RefusedFile, run_status
 from fallow_core.api.throttling import ThrottlingStatus
 from fallow_core.errors import FallowError
@@ -97,7 +97,7 @@ def page(port: int, seconds: float = 5) -> str:
 
 
 def test_the_page_of_a_small_state(world: World, port: int) -> None:
-    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         lines = page(port).splitlines()
     finally:
@@ -124,7 +124,7 @@ def test_the_page_of_a_small_state(world: World, port: int) -> None:
 
 
 def test_the_page_can_be_read_by_a_parser(world: World, port: int) -> None:
-    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         names = {family.name for family in text_string_to_metric_families(page(port))}
     finally:
@@ -139,7 +139,7 @@ def test_an_address_that_is_taken_is_a_clear_error() -> None:
         port = other.getsockname()[1]
         text = f"cannot serve metrics on 127.0.0.1:{port}: Address already in use; set metrics, or metrics: off"
         with pytest.raises(FallowError, match=text):
-            metrics.serve("127.0.0.1", port, list)
+            metrics_server.serve("127.0.0.1", port, list)
 
 
 def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
@@ -151,7 +151,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 ) -> None:
     monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.05)
     loop = Inbox()
-    stop = metrics.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
     try:
         with pytest.raises(http.client.RemoteDisconnected):
             page(port)
@@ -163,7 +163,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 
 
 def test_nothing_listens_after_the_end(port: int) -> None:
-    metrics.serve("127.0.0.1", port, list)()
+    metrics_server.serve("127.0.0.1", port, list)()
     with pytest.raises(urllib.error.URLError):
         page(port)
 

@@ -6,20 +6,14 @@ What is not known has no sample.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from fallow_core.api import throttling_metrics
 from fallow_core.api.status import VALID, ConfigReads, RefusedFile, Status
-from fallow_core.errors import FallowError
-from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
 from fallow_core.plugins.lanes import LaneState
 from fallow_core.plugins.session import CALLS
@@ -29,8 +23,6 @@ from fallow_hookspecs import ResourceName, TaskState
 if TYPE_CHECKING:
     from fallow_core.agent.eviction.evictor import Agent
     from fallow_core.api.throttling import ThrottlingStatus
-
-log = logging.getLogger("fallow.metrics")
 
 UNITS: Mapping[ResourceName, tuple[str, float]] = {"cpu": ("cores", 1000.0), "memory": ("bytes", 1.0)}
 
@@ -61,43 +53,12 @@ CLUSTER_COUNTERS: Mapping[str, tuple[str, str]] = {
     "fallow_plugin_call_failures": ("calls_failed", "Calls without an answer."),
 }
 """Fields of a cluster's counts."""
-
-
-def serve(address: str, port: int, collect: Callable[[], list[Metric]]) -> Callable[[], None]:
-    """Serve `/metrics`; the result stops it.
-
-    :raises FallowError: the address cannot be used.
-    """
-    registry = CollectorRegistry()
-    registry.register(_Scrape(collect))
-    try:
-        server, thread = start_http_server(port, addr=address, registry=registry)
-    except OSError as error:
-        raise FallowError(
-            f"cannot serve metrics on {address}:{port}: {error.strerror}; set metrics, or metrics: off"
-        ) from error
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join(timeout=1)
-
-    return stop
-
-
-class _Scrape(Collector):
-    def __init__(self, collect: Callable[[], list[Metric]]) -> None:
-        self._collect = collect
-
-    def describe(self) -> Iterable[Metric]:
-        return []
-
-    def collect(self) -> Iterable[Metric]:
-        try:
-            return self._collect()
-        except FallowError as error:
-            event(log, logging.WARNING, "scrape_failed", reason=error)
-            raise ConnectionAbortedError from error  # ends the connection; any other error prints a traceback
+THROTTLING_COUNTERS: Mapping[str, tuple[str, str]] = {
+    "fallow_group_changes": ("changes", "Values written to control groups."),
+    "fallow_group_resets": ("resets", "Values that others had changed since."),
+    "fallow_reclaimed_bytes": ("pushed_out_bytes", "Memory of batch that was pushed out."),
+}
+"""Fields of the counts of throttling."""
 
 
 def families(
@@ -111,7 +72,7 @@ def families(
         *_clusters(status, switches),
         *_tasks(status, agent),
         *_files(status.refused_files, status.config_reads),
-        *throttling_metrics.families(agent.node.name, throttling),
+        *throttling_families(agent.node.name, throttling),
     ]
 
 
@@ -214,3 +175,28 @@ def _tasks(status: Status, agent: Agent) -> Iterator[Metric]:
     ended = [((node, name, strategy), count) for (name, strategy), count in sorted(agent.ended.items())]
     text = "Tasks that Fallow terminated and that are gone."
     yield _counter("fallow_tasks_terminated", text, ("node", "cluster", "strategy"), ended)
+
+
+def throttling_families(node: str, throttling: ThrottlingStatus) -> Iterator[Metric]:
+    """How batch is throttled; only the first one has a sample where this host has no control groups."""
+    here, labels, counts = (node,), ("node", "group"), throttling.counts
+    text = "1 if this host's CPU control groups can be used."
+    yield _gauge("fallow_throttle_available", text, ("node",), [(here, counts is not None)])
+    groups = [((node, group.group), group) for group in throttling.groups]
+    for what, text, field in (
+        ("limit", "The limit that was decided.", "limit_milli"),
+        ("in_force", "The limit that the kernel has.", "in_force_milli"),
+    ):
+        limits = [(key, getattr(group, field)) for key, group in groups]
+        samples = [(key, None if limit is None else limit / 1000) for key, limit in limits]
+        yield _gauge(f"fallow_group_cpu_{what}_cores", text, labels, samples)
+    waited = [(key, group.throttled_seconds) for key, group in groups if group.throttled_seconds is not None]
+    yield _counter("fallow_group_cpu_throttled_seconds", "Time kept waiting by it.", labels, waited)
+    strategies = ("cpuset", "identity", "memory_reclaim") if counts is not None else ()
+    available = [((node, name), name not in throttling.unavailable) for name in strategies]
+    text = "0 if this host lacks what a strategy needs."
+    yield _gauge("fallow_strategy_available", text, ("node", "strategy"), available)
+    problems = [] if counts is None else [(here, counts.problems)]
+    yield _gauge("fallow_group_problems", "Groups that cannot be changed.", ("node",), problems)
+    for name, (field, text) in THROTTLING_COUNTERS.items():
+        yield _counter(name, text, ("node",), [] if counts is None else [(here, getattr(counts, field))])

@@ -163,9 +163,9 @@ class NodeProcess(ABC):
         """Serve `/metrics`; the result stops it."""
         if self.config.metrics is None:
             return lambda: None
-        from fallow_core.api import metrics  # takes a megabyte, which who serves none does not need
+        from fallow_core.api.metrics_server import serve  # takes a megabyte, which a process without metrics saves
 
-        return metrics.serve(*self.config.metrics, lambda: self.inbox.ask(self.metrics))
+        return serve(*self.config.metrics, lambda: self.inbox.ask(self.metrics))
 
     @abstractmethod
     def _leave(self) -> None:

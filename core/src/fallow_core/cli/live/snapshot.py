@@ -39,16 +39,14 @@ class NodeAmounts:
     offer: int | None
     in_force: int | None
     allocated: int | None
-    overdraft: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node, and how old its sample is."""
+    """A node."""
 
     name: str
     amounts: Mapping[ResourceName, NodeAmounts]
-    sample_age_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +112,9 @@ def _node(node: NodeStatus, rows: Sequence[RowStatus]) -> Node:
             offer=_sum(rows, name, lambda row: row.offer),
             in_force=_sum(rows, name, lambda row: row.in_force),
             allocated=found.allocated,
-            overdraft=found.overdraft,
         )
 
-    ages = (node.cpu.sample_age_seconds, node.memory.sample_age_seconds)
-    return Node(
-        name=node.node,
-        amounts={name: amounts(name) for name in RESOURCE_NAMES},
-        sample_age_seconds=None if None in ages else max(age for age in ages if age is not None),
-    )
+    return Node(name=node.node, amounts={name: amounts(name) for name in RESOURCE_NAMES})
 
 
 def _account(cluster: ClusterStatus, explanations: Iterable[Explanation]) -> Account:
