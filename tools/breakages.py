@@ -127,8 +127,8 @@ BREAKAGES = (
     Breakage(
         rule="nobody gets less than the floor",
         path=f"{LEDGER}/node_ledger.py",
-        old="    size = max(allowed, row.floor)\n",
-        new="    size = allowed\n",
+        old="max(size, row.floor), size < want",
+        new="size, size < want",
         tests=ALONE,
     ),
     Breakage(
@@ -171,7 +171,7 @@ BREAKAGES = (
         path="plugins/yarn/src/fallow_yarn/rm/admin.py",
         old="FAR_TIMEOUT_MS: Final = MAX_INT32\n",
         new="FAR_TIMEOUT_MS: Final = -1\n",
-        tests="plugins/yarn/tests/test_yarn_publishing.py",
+        tests="plugins/yarn/tests/test_publishing_publisher.py",
     ),
 )
 

@@ -16,7 +16,7 @@ from fallow_core.cli.demo.phases import PHASES
 from fallow_core.cli.demo.show import Show
 from fallow_core.cli.demo.stage import Stage
 from fallow_core.cli.live.screen import Frame, screen
-from fallow_core.cli.live.state import State
+from fallow_core.cli.live.view_state import ViewState
 
 FILE = Path(__file__).parent.parent / "docs" / "demo.svg"
 WIDTH, HEIGHT = 100, 30
@@ -30,9 +30,9 @@ def main() -> None:
         stage.begin()
         show = Show(stage, time.monotonic())
         while time.monotonic() < show.began_at + TAKEN_AT_SECONDS:
-            extra, snapshot = show.extra(), show.look()
+            extra, snapshot = show.extra(), show.snapshot()
             time.sleep(0.2)
-    frame = Frame(title="fallow demo", clock="12:00:00", snapshot=snapshot, state=State(), extra=extra)
+    frame = Frame(title="fallow demo", clock="12:00:00", snapshot=snapshot, state=ViewState(), extra=extra)
     console = Console(record=True, width=WIDTH, height=HEIGHT, file=io.StringIO(), force_terminal=True)
     console.print(screen(frame, WIDTH, HEIGHT))
     svg = console.export_svg(title="fallow demo")

@@ -76,7 +76,7 @@ def started(agent_folder: Path, tasks: "Tasks") -> "Iterator[Started]":
     from core.tests.fake_agent_process import QOS, Started
 
     started = Started(agent_folder, {"etl": tasks}, qos=QOS)
-    started.until(lambda: len(started.agent.agent.tasks) == 2)
+    started.until(lambda: len(started.agent.evictor.tasks) == 2)
     yield started
     started.agent.close()
 

@@ -14,7 +14,7 @@ import pytest
 from core.tests.fake_framework import InlineLane, cluster_config, plugin_of
 from core.tests.qos_values import GIB, MEMORY_CAPACITY, NOW, node_view
 
-from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.model.listed import ListedTasks
 from fallow_core.model.qos_policy import MemoryEvictPolicy, QosPolicy, StrategyMode, TerminationPolicy
 from fallow_core.model.task import TaskKey
@@ -148,10 +148,10 @@ class Host:
     def _lane(self, name: str, clock: Callable[[], float], wake: Callable[[], None] | None = None) -> InlineLane:
         return InlineLane(name, clock, wake, self.held)
 
-    def start(self) -> Agent:
+    def start(self) -> Evictor:
         """A new process, with what the one before left on the disk."""
-        self.agent = Agent(HOST, self.policy, TerminationsFile(self.state_dir, boot_id=self.boot_id), self.now)
-        return self.agent
+        self.evictor = Evictor(HOST, self.policy, TerminationsFile(self.state_dir, boot_id=self.boot_id), self.now)
+        return self.evictor
 
     def add(self, name: str, gib: float = 1, process: Process | None = None, **more: Any) -> Process:
         """A task with one process, which uses so much memory."""
@@ -189,10 +189,11 @@ class Host:
         lists = {CLUSTER: self.listed()}
         every = frozenset(stat.process for stat in self.stats.values()) - self.strangers
         batch = BatchPass(at=self.now, processes=dict(self.stats), batch=every, private_bytes=dict(self.private))
-        self.agent.look(batch, lists, {CLUSTER: self.applications})
+        self.evictor.observe(batch, lists, {CLUSTER: self.applications})
         lent = max(MEMORY_CAPACITY - self.used, 0) if self.rows else MEMORY_CAPACITY
         view = node_view(now=self.now, memory_used=self.used, memory_batch=lent, rows=self.rows)
-        self.agent.act(view.sample, view.ledger, lists, self.instances, {}, self.now)
+        self.evictor.act(view.sample, view.ledger, lists, self.instances, {}, self.now)
+        self.evictor.save()
 
     def run(self, seconds: int) -> None:
         for _ in range(seconds):
@@ -208,7 +209,7 @@ class Host:
         self.tasks[name] = replace(self.tasks[name], **changes)
 
     def phases(self) -> dict[str, str]:
-        return {termination.key.task_id: str(termination.phase) for termination in self.agent.terminations.active}
+        return {termination.key.task_id: str(termination.phase) for termination in self.evictor.terminations.active}
 
 
 def messages(records: Iterable[Any], name: str) -> list[str]:

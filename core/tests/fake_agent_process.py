@@ -10,7 +10,6 @@ from core.tests.fake_agent import FIRST_PID, Killer, task
 from core.tests.fake_framework import GIB, Framework
 from core.tests.fake_standalone import Build, FakeHost, config
 
-from fallow_core.api import agent_requests
 from fallow_core.api.control_socket import Peer
 from fallow_core.model.qos_policy import MemoryEvictPolicy, OverdraftEvictPolicy, QosPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample
@@ -102,4 +101,4 @@ class Started:
     def ask(self, peer: Peer = ROOT, **request: Any) -> dict[str, Any]:
         """As `answer`, in this thread."""
         self.agent.inbox.ask = lambda function: function()  # type: ignore[method-assign]
-        return agent_requests.answer(self.agent, peer, request)
+        return self.agent.requests.answer(peer, request)

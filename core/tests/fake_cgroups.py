@@ -125,7 +125,7 @@ class FakeCgroups(Files):
         """A group and all below it are removed by somebody else; its processes have ended."""
         self.groups = {p: g for p, g in self.groups.items() if p != path and not p.startswith(f"{path}/")}
 
-    def knobs(self) -> dict[str, tuple[int | None, int, int, tuple[int, ...]]]:
+    def values(self) -> dict[str, tuple[int | None, int, int, tuple[int, ...]]]:
         """All that can be set."""
         return {p: (g.quota, g.period, g.weight, tuple(sorted(g.pids))) for p, g in self.groups.items()}
 

@@ -4,7 +4,6 @@ A framework takes a size at once and works with it a little later, as real ones 
 starts them, through the real plugin host, unless a test holds them.
 """
 
-import dataclasses
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -16,12 +15,13 @@ from typing import Any, cast
 import pytest
 
 from fallow_core.controller.controller import Controller
-from fallow_core.controller.taking_back import Seen
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingMode, PublishingPolicy, ResourcePolicy
 from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.planner.memory import Memory
+from fallow_core.planner.observations import NodeObservation
 from fallow_core.plugins import instance as instance_module
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Lane
@@ -242,7 +242,7 @@ class World:
         self.policy = policy
         self.used = Resources(0, 0)
         self.measured_at: float | None = None
-        self.seen = Seen()
+        self.observed = NodeObservation()
         self.held: dict[str, list[Any] | None] = {}
         self.accounts: defaultdict[str, AccountPolicy] = defaultdict(AccountPolicy, accounts or {})
         self.frameworks = {name: Framework(lambda: self.now, **nodes) for name, nodes in frameworks.items()}
@@ -293,7 +293,12 @@ class World:
     def tick(self, seconds: float = 0.0) -> None:
         """Let time pass, and do one round."""
         self.now += seconds
-        self.controller.tick({NODE.name: self.sample()}, {NODE.name: self.seen})
+        self.observe(self.sample())
+
+    def observe(self, sample: NodeSample) -> None:
+        """One round with this sample, and the node's labels as the controller has them."""
+        (node,) = self.controller.nodes
+        self.controller.tick({node.name: replace(self.observed, sample=sample, labels=node.labels)})
 
     def run(self, seconds: float, step: float = 1.0) -> None:
         """Let time pass with a round each step."""
@@ -318,12 +323,12 @@ class World:
         """The calls with offers that a framework got."""
         return [{o.framework_node: o.total for o in offers} for offers in self.frameworks[name].calls]
 
-    def journal_on_disk(self) -> publish_journal.Content:
-        return publish_journal.load(self.state_dir).content
+    def journal_on_disk(self) -> Memory:
+        return publish_journal.load(self.state_dir).memory
 
     def restrict(self, **changes: Any) -> None:
         """Another publishing policy from the next start on."""
-        self.policy = dataclasses.replace(self.policy, **changes)
+        self.policy = replace(self.policy, **changes)
 
 
 def key(cluster: str, node: str) -> RowKey:

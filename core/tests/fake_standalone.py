@@ -18,6 +18,7 @@ from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.host_sampler import HostSampler
+from fallow_core.runtime.node_process import NodeProcess
 from fallow_core.runtime.standalone import Standalone
 from fallow_hookspecs import ClusterConfig, Process, ResourceName, Resources
 
@@ -83,7 +84,7 @@ def standalone(config: Config, host: FakeHost | None = None, clock: Callable[[],
     return fallow
 
 
-def until(fallow: Standalone, condition: Callable[[], object], seconds: float = 10) -> None:
+def until(fallow: NodeProcess, condition: Callable[[], object], seconds: float = 10) -> None:
     """Drive a Fallow until something is so."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -113,7 +114,7 @@ def running(fallow: Standalone) -> Iterator[None]:
 @contextmanager
 def serving(fallow: Standalone) -> Iterator[None]:
     """The same, with its control socket."""
-    control = ControlServer(fallow.config.control_socket, None, fallow._handle)
+    control = ControlServer(fallow.config.control_socket, None, fallow.requests.answer)
     try:
         with running(fallow):
             yield

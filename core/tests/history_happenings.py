@@ -14,6 +14,7 @@ from core.tests.history_frameworks import CALLS, FAR, NOTHING, Network, Schedule
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy, SwitchState
 from fallow_core.model.sample import NodeSample
+from fallow_core.planner.memory import Memory
 from fallow_hookspecs import Resources
 
 UNIT = Resources(1_000, 100_000)
@@ -43,8 +44,8 @@ class Layout(NamedTuple):
 class Happenings:
     """The state of a world, and what may happen to it.
 
-    `named`: rows of which a named event changed the size, until that is read back.
-    `killed`: Fallow died since the driver last looked, and with it what the driver remembers for it.
+    `named`: rows of which a named event changed the size, until that is read back. `memory`: what outlives Fallow.
+    `changed`: the rows that Fallow knows something new of.
     """
 
     def __init__(self, layout: Layout, policy: PublishingPolicy, node: str = "node") -> None:
@@ -62,7 +63,7 @@ class Happenings:
         self.samples_at = self.sampled_at = 0.0
         self.switches = dict.fromkeys(self.clusters, SwitchState.LEND)
         self.named: dict[RowKey, float] = dict.fromkeys(self.keys, 0.0)
-        self.journal: dict[RowKey, tuple[Resources, ...]] = {}
+        self.memory = Memory()
         self.greedy: Mapping[str, bool] = {}
         self.offers_last: int | None = LASTS_SECONDS
         self.counts = Counts()
@@ -134,10 +135,11 @@ class Happenings:
         self.switches[key.cluster] = (SwitchState.LEND, SwitchState.HOLD, SwitchState.DRAIN)[much % 3]
 
     def kill(self, *_: object) -> None:
-        """Fallow dies and starts anew: it knows its journal."""
+        """Fallow dies and starts anew: it knows what it wrote down."""
         self.rows: dict[RowKey, Row] = {}
-        self.known_before = dict(self.journal)
-        self.killed = True
+        self.changed: set[RowKey] = set()
+        known, in_flight = self.memory.refreshed, self.memory.in_flight
+        self.known_before = {key: in_flight.get(key, ()) for key in known if key.node == self.node}
         self.sample, self.watched_since = NodeSample(), self.now
         self.samples_at = self.wakes_at = self.now
         for network in self.networks.values():

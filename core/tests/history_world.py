@@ -1,7 +1,6 @@
 """The world of the histories: time passes, calls and reports come and go, and Fallow's rows follow; what must hold."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 
 from core.tests.history_checks import NAMED, check_growth, exposure
@@ -11,7 +10,6 @@ from core.tests.history_happenings import CAPACITY, UNIT, Happenings, Step
 
 from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.due_offers import DueOffer
-from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.implausible import accepted, wrong_row
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, ResourcePolicy
@@ -23,7 +21,7 @@ WHOLE_NODE = NodePolicy(cpu=ResourcePolicy(watermark_percent=100), memory=Resour
 
 
 class World(Happenings):
-    """Who drives it calls `begin` with a step, `second`, and `publish` with what is due."""
+    """One node. Its driver calls `begin` with a step, `second`, and `send` with what Fallow sends."""
 
     def begin(self, step: Step) -> None:
         """What the step says happens."""
@@ -45,24 +43,23 @@ class World(Happenings):
         self.check()
 
     def second(self) -> bool:
-        """One second passes; whether Fallow knows something that it did not know before."""
+        """One second passes; whether the node was measured. Rows that changed are in `changed`."""
         self.now += 1
         if self.now < self.wakes_at and not self.greedy:
             return False
-        learns = False
         for key, scheduler in self.schedulers.items():
             scheduler.carry_out(self.now)
             if self.greedy:
                 scheduler.end(90)
                 scheduler.promise(100 if self.greedy[key.cluster] else 0, self.now)
         for cluster, network in self.networks.items():
-            learns |= self._end_call(network)
-            learns |= self._take_reports(network)
+            self._end_call(network)
+            self._take_reports(network)
             self._ask(cluster, network)
-        learns |= self._measure()
+        measured = self._measure()
         self.check()
         self.wakes_at = self._next()
-        return learns
+        return measured
 
     def _next(self) -> float:
         """When something happens next by itself."""
@@ -98,20 +95,19 @@ class World(Happenings):
         self.sampled_at = self.now
         return True
 
-    def _end_call(self, network: Network) -> bool:
+    def _end_call(self, network: Network) -> None:
         call = network.call
         if call is None or call.ends_at > self.now:
-            return False
+            return
         network.call, network.asks_at = None, self.now
         for key, size in call.sizes.items():
             row = self.rows[key]
             if call.outcome == "answered":
-                self.rows[key] = ledger_rows.answered(row, call.sent_at, size, self.now)
+                self._put(ledger_rows.answered(row, call.sent_at, size, self.now))
             elif call.outcome == "refused":
-                self.rows[key] = ledger_rows.refused(row, call.sent_at, "no", self.now)
+                self._put(ledger_rows.refused(row, call.sent_at, "no", self.now))
             else:
-                self.rows[key] = ledger_rows.unanswered(row, call.sent_at, self.now)
-        return True
+                self._put(ledger_rows.unanswered(row, call.sent_at, self.now))
 
     def _ask(self, cluster: str, network: Network) -> None:
         if self.now < network.asks_at:
@@ -142,10 +138,8 @@ class World(Happenings):
             floor=self.layout.floor,
         )
 
-    def _take_reports(self, network: Network) -> bool:
+    def _take_reports(self, network: Network) -> None:
         arrived = [report for report in network.reports if report[0] <= self.now]
-        if not arrived:
-            return False
         network.reports = [report for report in network.reports if report[0] > self.now]
         for _, asked_at, shown in arrived:
             for key, report in shown.items():
@@ -155,7 +149,6 @@ class World(Happenings):
                     self._observe(key, aged)
                 if true and asked_at >= self.named.get(key, math.inf) and self._tells_all(key, asked_at):
                     del self.named[key]
-        return True
 
     def _tells_all(self, key: RowKey, asked_at: float) -> bool:
         """Whether the scheduler knew its tasks again by then, or they were seen on the node since the event."""
@@ -166,9 +159,13 @@ class World(Happenings):
         row = ledger_rows.observed(before, key, report, self.now, self.policy.in_flight_seconds)
         if before is None:
             row = ledger_rows.resumed(row, self.known_before.get(key, ()), self.now)
-        if not row.in_flight:
-            self.journal[key] = ()
-        self.rows[key] = row
+        self._put(row)
+
+    def _put(self, row: Row) -> None:
+        before = self.rows.get(row.key)
+        self.rows[row.key] = row
+        if before is None or not ledger_rows.differ_by_age_alone(before, row):
+            self.changed.add(row.key)
 
     # Fallow
 
@@ -176,55 +173,32 @@ class World(Happenings):
         """The rows with what was seen on the node."""
         return {key: ledger_rows.at_least(row, self.seen[key]) for key, row in self.rows.items()}
 
-    def inputs(self) -> NodeInputs:
-        """What the ledger is computed from now."""
+    def policies(self) -> dict[str, AccountPolicy]:
+        """What the operator decided about each cluster."""
         limit = Limit(percent=self.layout.limit_percent)
-        policies = {
-            cluster: AccountPolicy(weight=weight, switch=self.switches[cluster], cpu_limit=limit, memory_limit=limit)
+        return {
+            cluster: AccountPolicy(weight=weight, cpu_limit=limit, memory_limit=limit)
             for weight, cluster in enumerate(self.clusters, start=1)
         }
-        pending: dict[str, Pending | None] = {}
-        if self.layout.says_pending:
-            greedy, idle = Pending(total=CAPACITY), Pending(total=NOTHING)
-            pending = {c: greedy if self.greedy.get(c, True) else idle for c in self.clusters}
-        return NodeInputs(
-            node=self.node,
-            now=self.now,
-            sample=self.sample,
-            rows=tuple(self.shown().values()),
-            awaited=tuple(self.known_before.keys() - self.rows.keys()),
-            watched_since=self.watched_since,
-            accounts=policies,
-            pending=pending,
-            policy=WHOLE_NODE,
-            publishing=self.policy,
-        )
 
-    def expire(self) -> bool:
-        """Sizes for nodes that are gone are given up; whether there were any."""
-        changed, limit = False, self.policy.in_flight_seconds
-        for key, before in self.rows.items():
-            self.rows[key] = row = ledger_rows.expired(before, self.now, limit)
-            changed |= row is not before
-        return changed
+    def pending(self, cluster: str) -> Pending | None:
+        """What a cluster says is pending."""
+        if not self.layout.says_pending:
+            return None
+        return Pending(total=CAPACITY if self.greedy.get(cluster, True) else NOTHING)
 
-    def publish(self, due: Iterable[DueOffer]) -> bool:
-        """Send what is due, as far as calls may be made now; whether anything was sent."""
-        sent = False
-        for cluster, network in self.networks.items():
-            own = [d for d in due if d.key.cluster == cluster]
-            policy = self.policy
-            pause = policy.urgent_interval_seconds if any(d.urgent for d in own) else policy.publish_interval_seconds
-            if own and network.call is None and self.now - network.published_at >= pause:
-                self._send(own, network)
-                sent = True
-        return sent
+    def expire(self) -> None:
+        """Sizes for nodes that are gone are given up."""
+        for before in list(self.rows.values()):
+            self._put(ledger_rows.expired(before, self.now, self.policy.in_flight_seconds))
 
-    def _send(self, due: list[DueOffer], network: Network) -> None:
+    def send(self, due: list[DueOffer]) -> None:
+        """A call to one cluster begins."""
+        network = self.networks[due[0].key.cluster]
+        assert network.call is None, "a second call while one is under way"
         before = self.shown()
         for d in due:
-            self.journal[d.key] = (*(s.size for s in self.rows[d.key].in_flight), d.size)
-            self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, self.now)
+            self._put(ledger_rows.sent(self.rows[d.key], d.size, self.now))
         check_growth(self, due, before)
         kind, delay = network.next_calls.pop() if network.next_calls else ("fine", 0)
         of_call = fate(kind, self.now, delay)

@@ -145,7 +145,7 @@ def decision(*ids: str, ago: float = 5.0, **changes: Any) -> Answer:
         "enforced": True,
         "why": "memory_evict: 91 % of the node's memory is used",
         "victims": [["yarn/etl", task_id] for task_id in ids],
-        "arithmetic": [f"ends {task_id}: frees 3 GiB" for task_id in ids],
+        "arithmetic": [f"terminates {task_id}: frees 3 GiB" for task_id in ids],
         "barred": {},
         "outcomes": [],
         **changes,

@@ -31,7 +31,7 @@ def seen(
     measured_at: float = NOW,
     age: float | None = 100.0,
     master: bool = False,
-    termination: bool = False,
+    terminating: bool = False,
     gang: Gang | None = None,
     application: Application | None = None,
     **more: Any,
@@ -41,7 +41,7 @@ def seen(
         id=name,
         application_id=app,
         framework_node="nm",
-        state=TaskState.TERMINATING if termination else TaskState.RUNNING,
+        state=TaskState.TERMINATING if terminating else TaskState.RUNNING,
         requested=Resources(cpu, memory),
         role=TaskRole.MASTER if master else TaskRole.WORKER,
         age_seconds=age,
@@ -72,7 +72,7 @@ def node_view(
     terminating: frozenset[TaskKey] = frozenset(),
     complete: bool = True,
     measured: bool = True,
-    may_pay: Mapping[str, int] | None = None,
+    termination_budget_bytes: Mapping[str, int] | None = None,
 ) -> NodeView:
     """A node. `cpu_allowed` and `memory_batch`: its batch capacity; all memory in use is then outside batch.
 
@@ -116,7 +116,7 @@ def node_view(
         tasks=tasks,
         tasks_complete=complete,
         terminating=terminating,
-        may_pay=may_pay or {},
+        termination_budget_bytes=termination_budget_bytes or {},
     )
 
 

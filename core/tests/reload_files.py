@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from fallow_core.config.load import load
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin
+from fallow_core.runtime.agent import AgentProcess
 from fallow_core.runtime.standalone import Standalone
 from fallow_hookspecs import ClusterConfig, Plugin, Process
 
@@ -72,6 +73,13 @@ class Place:
         self.fallow.sampler = self.host
         self.fallow.follow_files()
         return self.fallow
+
+    def start_agent(self) -> AgentProcess:
+        """An agent instead."""
+        agent = AgentProcess(load(self.folder, self.load_plugin), load_plugin=self.load_plugin)
+        agent.sampler = self.host
+        agent.follow_files()
+        return agent
 
     def load_plugin(self, name: str) -> LoadedPlugin:
         if name != "alpha":

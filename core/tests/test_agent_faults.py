@@ -17,7 +17,7 @@ from core.tests.fake_framework import GIB, size
 
 from fallow_core.errors import StateError
 from fallow_core.node.host_sampler import HostSampler
-from fallow_core.node.process_tree import line_of
+from fallow_core.node.process_tree import self_and_ancestors
 from fallow_core.node.procfs import PROC_ROOT, read_processes
 from fallow_core.state import durable
 from fallow_hookspecs import Daemon, Node, TaskList, hookimpl
@@ -70,7 +70,7 @@ def test_a_plugin_whose_list_never_comes_delays_no_other(agent_folder: Path, tas
 def test_while_not_all_tasks_are_known_nobody_is_ended_for_overdraft(started: Started, tasks: Tasks) -> None:
     tasks.listing = replace(tasks.listing, complete=False)
     started.agent._list_soon()
-    started.until(lambda: started.agent.agent.incomplete)
+    started.until(lambda: started.agent.evictor.incomplete)
     started.put(row())
     started.steps(20)
     assert tasks.ended == []
@@ -93,7 +93,7 @@ def test_core_signals_no_process_that_is_not_batch_whatever_a_plugin_lists(
 
 def test_a_daemon_that_is_an_ancestor_of_fallow_makes_nothing_batch() -> None:
     processes = read_processes(PROC_ROOT)
-    above = [processes[pid].process for pid in line_of(processes, os.getpid())]
+    above = [processes[pid].process for pid in self_and_ancestors(processes, os.getpid())]
     sampler = HostSampler()
     sampler.sample(above)
     assert sampler.batch.batch == frozenset()
@@ -115,7 +115,7 @@ def test_after_a_minute_in_which_it_was_stopped_nothing_old_counts(agent_folder:
         return time.monotonic() + stopped_for
 
     started = Started(agent_folder, {"etl": tasks}, clock=clock, qos=replace(QOS, stale_seconds=10.0))
-    started.until(lambda: len(started.agent.agent.tasks) == 2)
+    started.until(lambda: len(started.agent.evictor.tasks) == 2)
     started.put(row(lasts=60.0))
     assert started.agent.followed.row_file.row(clock(), time.time()) is not None
     tasks.listing = replace(tasks.listing, complete=False)  # and now nobody tells any more
@@ -199,7 +199,7 @@ def test_without_its_files_it_starts_with_what_they_said_last(
     (agent_folder / "fallow.yaml").write_text(CONFIG + "sampleInterval: soon\n")
     again = command()
     assert "role=agent" in first_line(again, "started")
-    assert "what it said last is in force" in first_line(again, "cluster_file_refused")
+    assert "the last good version is in force" in first_line(again, "cluster_file_refused")
 
 
 def test_wrong_files_and_no_earlier_ones_are_a_mistake_of_the_user(

@@ -35,7 +35,7 @@ def test_whether_a_row_of_a_ledger_counts_is_shown(started: Started) -> None:
 
 
 def test_what_an_agent_ended_is_counted_by_strategy(started: Started) -> None:
-    started.agent.agent.ended["alpha/etl", "memory_evict"] += 1
+    started.agent.evictor.terminated["alpha/etl", "memory_evict"] += 1
     assert samples(started)["fallow_tasks_terminated_total n1 alpha/etl memory_evict"] == 1
 
 

@@ -82,7 +82,7 @@ def test_an_instance_that_reports_nothing_is_asked_for_tasks_alone(agent_folder:
             pass
 
     started = Started(agent_folder, {"etl": lambda _: Silent()})
-    started.until(lambda: started.agent.agent.tasks)
+    started.until(lambda: started.agent.evictor.tasks)
     started.steps(5)
     assert started.ask(request="status")["clusters"][0]["failing"] == {}
     started.agent.close()
@@ -104,7 +104,7 @@ def test_a_plugin_that_cannot_be_built_is_shown_with_its_reason(agent_folder: Pa
         raise FileNotFoundError("/etc/ops.token")
 
     started = Started(agent_folder, {"ops": fail, "etl": tasks})
-    started.until(lambda: started.agent.builds.failed and started.agent.agent.tasks)
+    started.until(lambda: started.agent.builds.failed and started.agent.evictor.tasks)
     assert "FileNotFoundError: /etc/ops.token" in started.ask(request="status")["failed"]["alpha/ops"]
     started.agent.close()
 
@@ -176,10 +176,10 @@ def test_a_restore_holds_over_a_restart_until_the_cluster_lends_again(started: S
 @pytest.mark.parametrize(
     ("request_", "why"),
     [
-        ({"request": "adopt"}, "knows no request 'adopt'"),
-        ({"request": "x"}, "knows no request"),
+        ({"request": "adopt"}, "unknown request 'adopt'"),
+        ({"request": "x"}, "unknown request"),
         ({"request": "switch", "state": "hold", "scope": "etl"}, "cannot switch to 'hold'"),
-        ({"request": "switch", "state": "stop", "scope": "nobody"}, "there is no one scope 'nobody'"),
+        ({"request": "switch", "state": "stop", "scope": "nobody"}, "there is no scope 'nobody'"),
     ],
 )
 def test_what_an_agent_cannot_do_is_refused(started: Started, request_: dict[str, Any], why: str) -> None:

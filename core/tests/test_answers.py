@@ -10,7 +10,6 @@ from core.tests.fake_agent_process import Started
 from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import FakeHost, config, running, standalone, until
 
-from fallow_core.api import requests
 from fallow_core.api.control_socket import Peer
 from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.explain import Explanation
@@ -42,7 +41,7 @@ def fallow(tmp_path: Path) -> Iterator[Standalone]:
 
 @pytest.mark.parametrize("name", READ)
 def test_an_answer_of_run_has_exactly_the_fields_of_its_type(fallow: Standalone, name: str) -> None:
-    answer = requests.answer(fallow, ROOT, {"request": name})
+    answer = fallow.requests.answer(ROOT, {"request": name})
     assert to_json(from_json(READ[name], answer)) == answer
 
 
@@ -63,7 +62,7 @@ def test_an_answer_of_an_agent_has_exactly_the_fields_of_its_type(started: Start
 def test_an_answer_to_a_change_has_exactly_the_fields_of_its_type(
     fallow: Standalone, kind: type[Any], request_: dict[str, str]
 ) -> None:
-    answer = requests.answer(fallow, ROOT, request_)
+    answer = fallow.requests.answer(ROOT, request_)
     assert to_json(from_json(kind, answer)) == answer
 
 

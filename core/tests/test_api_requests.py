@@ -1,3 +1,4 @@
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +9,6 @@ import pytest
 from core.tests.fake_framework import FLOOR, Framework, size
 from core.tests.fake_standalone import FakeHost, config, running, standalone, until
 
-from fallow_core.api import requests
 from fallow_core.api.control_socket import Peer
 from fallow_core.errors import ControlError, StateError
 from fallow_core.model.policy import SwitchState
@@ -39,7 +39,7 @@ def fallow(tmp_path: Path) -> Iterator[Standalone]:
 
 
 def ask(fallow: Standalone, peer: Peer = ROOT, **request: Any) -> dict[str, Any]:
-    return requests.answer(fallow, peer, request)
+    return fallow.requests.answer(peer, request)
 
 
 def test_status_shows_everything_that_an_operator_asks_for(fallow: Standalone) -> None:
@@ -113,7 +113,7 @@ def test_a_switch_of_more_than_a_cluster_is_shown_with_who_and_why(fallow: Stand
 
 def test_a_name_that_two_plugins_have_needs_the_plugin(tmp_path: Path) -> None:
     fallow = standalone(config(tmp_path, {}))
-    fallow.controller.names = ("alpha/etl", "beta/etl")
+    fallow.controller.state.names = frozenset({"alpha/etl", "beta/etl"})
     with running(fallow), pytest.raises(ControlError, match="'etl' is alpha/etl and beta/etl; known: alpha/etl, beta"):
         ask(fallow, request="switch", scope="etl", state="drain")
     fallow.close()
@@ -143,7 +143,8 @@ def test_a_switch_that_cannot_be_written_down_is_an_error(fallow: Standalone, mo
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StateError, match=r"cannot write .*: No space left on device"):
         ask(fallow, request="switch", scope="etl", state="drain")
     assert fallow.controller.switch("alpha/etl").state is SwitchState.LEND
@@ -207,6 +208,20 @@ def test_a_loop_that_is_stopping_takes_no_request_and_still_does_what_was_asked_
     assert box.serve(0)
     thread.join(5)
     assert answers == [42]
+
+
+def test_what_was_asked_before_the_end_is_answered_and_what_comes_too_late_is_refused() -> None:
+    box, answers = Inbox(), []
+    thread = served(box, lambda: answers.append(box.ask(lambda: 42)))
+    while box._jobs.empty():
+        thread.join(0.001)
+    box.close()
+    box.finish()
+    thread.join(5)
+    assert answers == [42]
+    box._closed = False  # as for one that looked just before it was closed
+    with pytest.raises(ControlError, match="Fallow is stopping"):
+        box.ask(lambda: 42)
 
 
 def test_nothing_comes_within_the_time() -> None:

@@ -12,28 +12,28 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
 from fallow_core.errors import StateError
-from fallow_core.node.cgroups.control_file import Knob
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.model.control_file import ControlFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 ETL = frozenset({"yarn/etl"})
 
 
-def knobs(fake: FakeCgroups, folder: Path, boot_id: str = "boot") -> Knobs:
-    return Knobs(fake.hierarchy, KnobsFile(folder, boot_id=boot_id))
+def writer(fake: FakeCgroups, folder: Path, boot_id: str = "boot") -> CgroupWriter:
+    return CgroupWriter(fake.hierarchy, OriginalValuesFile(folder, boot_id=boot_id))
 
 
-def wanted(cores: float | Fraction | None = None, weight: str | None = None, **more: Any) -> Wanted:
-    texts = {} if weight is None else {Knob.WEIGHT: weight}
-    return Wanted(clusters=ETL, limit=None if cores is None else Fraction(cores), texts=texts, **more)
+def wanted(cores: float | Fraction | None = None, weight: str | None = None, **more: Any) -> GroupTarget:
+    texts = {} if weight is None else {ControlFile.WEIGHT: weight}
+    return GroupTarget(clusters=ETL, limit=None if cores is None else Fraction(cores), texts=texts, **more)
 
 
-def take_in(acting: Knobs, group: str, home: str, *pids: int) -> None:
+def take_in(acting: CgroupWriter, group: str, home: str, *pids: int) -> None:
     """Put processes into a child of a group that is made below the one where they are."""
     acting.make(group, home, ETL)
-    acting.take_in(group, "t", {Knob.WEIGHT: "9"}, pids)
+    acting.move_into_child(group, "t", {ControlFile.WEIGHT: "9"}, pids)
 
 
 def quota(fake: FakeCgroups, path: str = "yarn") -> int | None:
@@ -49,40 +49,40 @@ def fake(request: pytest.FixtureRequest) -> FakeCgroups:
 
 
 def test_a_limit_and_a_weight_come_into_force_and_go_again(fake: FakeCgroups, tmp_path: Path) -> None:
-    before = fake.knobs()
+    before = fake.values()
     least = {1: "2", 2: "1"}[fake.version]
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(1.5, least))
     assert (fake.groups["yarn"].quota, fake.groups["yarn"].weight) == (150_000, int(least))
-    assert {path: found for path, found in fake.knobs().items() if path != "yarn"} == {
+    assert {path: found for path, found in fake.values().items() if path != "yarn"} == {
         path: found for path, found in before.items() if path != "yarn"
     }
     acting.release("yarn")
-    assert fake.knobs() == before
-    assert (acting.kept, acting.problems) == ({}, {})
+    assert fake.values() == before
+    assert (acting.changed_groups, acting.problems) == ({}, {})
 
 
 def test_what_is_as_it_should_be_is_not_written(fake: FakeCgroups, tmp_path: Path) -> None:
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     for _ in range(3):
         acting.apply("yarn", wanted(1.5))
     assert len(fake.writes) == acting.writes == 1
 
 
 def test_another_process_puts_back_what_a_killed_one_changed(fake: FakeCgroups, tmp_path: Path) -> None:
-    before = fake.knobs()
-    knobs(fake, tmp_path).apply("yarn", wanted(0.5, "7"))
-    later = knobs(fake, tmp_path)
+    before = fake.values()
+    writer(fake, tmp_path).apply("yarn", wanted(0.5, "7"))
+    later = writer(fake, tmp_path)
     later.apply("yarn", wanted(0.25, "7"))
-    knobs(fake, tmp_path).release("yarn")
-    assert fake.knobs() == before
+    writer(fake, tmp_path).release("yarn")
+    assert fake.values() == before
 
 
 def test_a_value_is_on_the_disk_before_it_is_changed(fake: FakeCgroups, tmp_path: Path) -> None:
-    before = fake.knobs()
-    acting = knobs(fake, tmp_path / "missing")
+    before = fake.values()
+    acting = writer(fake, tmp_path / "missing")
     acting.apply("yarn", wanted(0.5))
-    assert fake.knobs() == before
+    assert fake.values() == before
     assert "no control group is changed" in acting.problems["yarn"]
 
 
@@ -95,8 +95,8 @@ def test_whenever_it_is_killed_everything_can_be_put_back(
 
     fake = FakeCgroups(1)
     fake.add("nm", 11)
-    before = fake.knobs()
-    acting = knobs(fake, tmp_path)
+    before = fake.values()
+    acting = writer(fake, tmp_path)
     count = 0
     write, make = fake.write, fake.make
 
@@ -120,16 +120,16 @@ def test_whenever_it_is_killed_everything_can_be_put_back(
         take_in(acting, "nm/own", "nm", 11)
         acting.apply("nm/own", wanted(0.5, "7"))
     monkeypatch.undo()
-    later = knobs(fake, tmp_path)
-    for group in list(later.kept):
+    later = writer(fake, tmp_path)
+    for group in list(later.changed_groups):
         later.release(group)
-    assert fake.knobs() == before
+    assert fake.values() == before
 
 
 def test_what_others_changed_back_is_noticed_and_set_again(
     fake: FakeCgroups, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     fake.groups["yarn"].quota = None  # as a NodeManager does when it starts
     with caplog.at_level(logging.WARNING):
@@ -140,7 +140,7 @@ def test_what_others_changed_back_is_noticed_and_set_again(
 
 def test_no_limit_is_above_the_one_that_was_found(fake: FakeCgroups, tmp_path: Path) -> None:
     fake.groups["yarn"].quota = 80_000
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     acting.apply("yarn", wanted(3))
     assert fake.groups["yarn"].quota == 80_000
@@ -150,7 +150,7 @@ def test_no_limit_is_above_that_of_a_group_above(tmp_path: Path) -> None:
     fake = FakeCgroups(1)
     fake.add("pod/yarn")
     fake.groups["pod"].quota = 70_000
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("pod/yarn", wanted(3))
     assert (fake.groups["pod/yarn"].quota, acting.problems) == (70_000, {})
 
@@ -161,8 +161,8 @@ def test_groups_below_with_limits_of_their_own_follow_and_get_them_back(tmp_path
     fake.add("yarn/c2", quota=40_000, period=50_000)
     for path in ("yarn/c1", "yarn/c1/deep"):
         fake.groups[path].quota = 200_000
-    before = fake.knobs()
-    acting = knobs(fake, tmp_path)
+    before = fake.values()
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     quotas = {path: group.quota for path, group in fake.groups.items() if path}
     assert quotas == {
@@ -175,30 +175,30 @@ def test_groups_below_with_limits_of_their_own_follow_and_get_them_back(tmp_path
     acting.apply("yarn", wanted(1.5))
     assert (fake.groups["yarn/c1"].quota, fake.groups["yarn/c1/deep/deeper"].quota) == (150_000, 100_000)
     assert fake.groups["yarn/c2"].quota == 40_000
-    knobs(fake, tmp_path).release("yarn")
-    assert (fake.knobs(), acting.problems) == (before, {})
+    writer(fake, tmp_path).release("yarn")
+    assert (fake.values(), acting.problems) == (before, {})
 
 
 def test_v2_leaves_limits_below_alone_since_the_kernel_takes_the_smaller_one(tmp_path: Path) -> None:
     fake = FakeCgroups(2)
     fake.add("yarn/c1", quota=200_000)
-    knobs(fake, tmp_path).apply("yarn", wanted(0.5))
+    writer(fake, tmp_path).apply("yarn", wanted(0.5))
     assert [path for path, _ in fake.writes] == ["yarn/cpu.max"]
 
 
 def test_a_group_that_has_gone_is_no_problem_and_is_forgotten(fake: FakeCgroups, tmp_path: Path) -> None:
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     fake.vanish("yarn")
     acting.apply("yarn", wanted(0.7))
-    assert (acting.kept, acting.problems) == ({}, {})
+    assert (acting.changed_groups, acting.problems) == ({}, {})
     fake.add("yarn", quota=60_000)
     acting.release("yarn")
     assert fake.groups["yarn"].quota == 60_000
 
 
 def test_a_group_that_was_made_anew_is_another_one(fake: FakeCgroups, tmp_path: Path) -> None:
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     fake.vanish("yarn")
     fake.add("yarn", quota=60_000)
@@ -207,16 +207,32 @@ def test_a_group_that_was_made_anew_is_another_one(fake: FakeCgroups, tmp_path: 
     assert fake.groups["yarn"].quota == 60_000
 
 
+def test_a_group_that_is_gone_is_forgotten_without_a_write_to_the_disk(
+    fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acting = writer(fake, tmp_path)
+    acting.apply("yarn", wanted(0.5))
+    saved: list[object] = []
+    monkeypatch.setattr(OriginalValuesFile, "save", lambda _, groups: saved.append(groups))
+    fake.vanish("yarn")
+    acting.apply("yarn", wanted(0.2))
+    assert (acting.changed_groups, saved) == ({}, [])
+    assert writer(fake, tmp_path).changed_groups.keys() == {"yarn"}
+    later = writer(fake, tmp_path)
+    later.release("yarn")
+    assert (later.changed_groups, later.problems) == ({}, {})
+
+
 def test_values_of_before_a_restart_of_the_host_are_not_put_back(fake: FakeCgroups, tmp_path: Path) -> None:
-    knobs(fake, tmp_path).apply("yarn", wanted(0.5))
-    later = knobs(fake, tmp_path, boot_id="another")
-    assert (later.kept, later.lost) == ({}, "")
+    writer(fake, tmp_path).apply("yarn", wanted(0.5))
+    later = writer(fake, tmp_path, boot_id="another")
+    assert (later.changed_groups, later.lost) == ({}, "")
 
 
 def test_a_journal_that_cannot_be_read_is_said_to_be_lost(fake: FakeCgroups, tmp_path: Path) -> None:
-    (tmp_path / "knobs.json").write_text('{"boot_id": "boot", "groups": {"yarn": 5}}')
-    assert "what control groups were like before Fallow is lost" in knobs(fake, tmp_path).lost
-    file = KnobsFile(tmp_path / "missing", boot_id="boot")
+    (tmp_path / "original-values.json").write_text('{"boot_id": "boot", "groups": {"yarn": 5}}')
+    assert "what control groups were like before Fallow is lost" in writer(fake, tmp_path).lost
+    file = OriginalValuesFile(tmp_path / "missing", boot_id="boot")
     with pytest.raises(StateError, match="no control group is changed"):
         file.save({})
 
@@ -225,7 +241,7 @@ def test_a_journal_that_cannot_be_read_is_said_to_be_lost(fake: FakeCgroups, tmp
 def test_a_refused_write_is_said_and_tried_again(fake: FakeCgroups, tmp_path: Path, number: int) -> None:
     name = {1: "cpu.cfs_quota_us", 2: "cpu.max"}[fake.version]
     fake.fails[f"{fake.mount}/yarn/{name}"] = number
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5, "7"))
     assert name in acting.problems["yarn"]
     acting.apply("yarn/c1", wanted(0.2))  # others go on
@@ -240,7 +256,7 @@ def test_a_file_that_is_refused_keeps_no_other_one_of_the_group_from_being_writt
 ) -> None:
     name = {1: "cpu.shares", 2: "cpu.weight"}[fake.version]
     fake.fails[f"{fake.mount}/yarn/{name}"] = errno.EPERM
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5, "7"))
     assert (quota(fake), name in acting.problems["yarn"]) == (50_000, True)
     fake.fails.clear()
@@ -252,7 +268,7 @@ def test_garbage_in_a_file_is_said_with_the_file(tmp_path: Path) -> None:
     fake = FakeCgroups(1)
     fake.add("yarn")
     fake.garbage[f"{fake.mount}/yarn/cpu.cfs_quota_us"] = "\x00lots"
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     assert "cpu.cfs_quota_us: expected a number of microseconds" in acting.problems["yarn"]
     assert fake.writes == []
@@ -261,16 +277,16 @@ def test_garbage_in_a_file_is_said_with_the_file(tmp_path: Path) -> None:
 def test_a_value_that_the_kernel_takes_for_another_is_said(
     fake: FakeCgroups, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     monkeypatch.setattr(fake, "_set_limit", lambda *args: None)
     acting.apply("yarn", wanted(0.5))
     assert "was written, and it says" in acting.problems["yarn"]
 
 
 def test_what_is_unknown_leaves_the_limit_as_it_is(fake: FakeCgroups, tmp_path: Path) -> None:
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5, "7"))
-    acting.apply("yarn", wanted(None, "7", hold_limit=True))
+    acting.apply("yarn", wanted(None, "7", keep_limit=True))
     assert quota(fake) == 50_000
     acting.apply("yarn", wanted(None, "7"))
     assert (quota(fake), fake.groups["yarn"].weight) == (None, 7)
@@ -284,29 +300,29 @@ def home(fake: FakeCgroups) -> str:
     return home
 
 
-def test_processes_are_taken_in_and_go_back_with_all_that_they_started(
+def test_processes_are_moved_and_go_back_with_all_that_they_started(
     fake: FakeCgroups, home: str, tmp_path: Path
 ) -> None:
-    before = fake.knobs()
+    before = fake.values()
     own = f"{home}/own".lstrip("/")
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     take_in(acting, own, home, 21, -5)
     child = fake.groups[f"{own}/t"]
     child.pids.append(99)  # a child of 21
     acting.apply(own, wanted(0.5, "7"))
     assert (fake.groups[home].pids, child.pids, child.weight) == ([20, 22], [21, 99], 9)
-    knobs(fake, tmp_path).release(own)
+    writer(fake, tmp_path).release(own)
     fake.groups[home].pids.remove(99)
-    assert fake.knobs() == before
+    assert fake.values() == before
 
 
 def test_only_children_without_processes_are_cleared(fake: FakeCgroups, home: str, tmp_path: Path) -> None:
     own = f"{home}/own".lstrip("/")
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     take_in(acting, own, home, 21)
     for name in ("gone", "kept"):
-        acting.take_in(own, name, {Knob.WEIGHT: "9"}, [])
-    acting.clear(own, {"kept"})
+        acting.move_into_child(own, name, {ControlFile.WEIGHT: "9"}, [])
+    acting.remove_children(own, keep={"kept"})
     assert sorted(fake.hierarchy.children(own)) == ["kept", "t"]
 
 
@@ -314,7 +330,7 @@ def test_a_process_that_may_not_be_moved_keeps_no_other_one_from_it(
     fake: FakeCgroups, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = f"{home}/own".lstrip("/")
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     move = fake._move
 
     def but_21(pid: int, group: str) -> None:
@@ -326,48 +342,48 @@ def test_a_process_that_may_not_be_moved_keeps_no_other_one_from_it(
     take_in(acting, own, home, 20, 21, 22)
     assert fake.groups[f"{own}/t"].pids == [20, 22]
     assert acting.problems == {f"{own}/t": f"process 21 cannot be moved to /{own}/t: Invalid argument"}
-    acting.forget_problems_but({own, f"{own}/t"})
+    acting.forget_problems_except({own, f"{own}/t"})
     assert acting.problems
-    acting.forget_problems_but({own})
+    acting.forget_problems_except({own})
     assert acting.problems == {}
 
 
 def test_a_group_below_that_was_made_anew_keeps_its_limit(tmp_path: Path) -> None:
     fake = FakeCgroups(1)
     fake.add("yarn/c1", quota=200_000)
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     acting.apply("yarn", wanted(0.5))
     fake.vanish("yarn/c1")
     fake.add("yarn/c1", quota=30_000)
     acting.release("yarn")
-    assert (quota(fake, "yarn"), quota(fake, "yarn/c1"), acting.kept) == (None, 30_000, {})
+    assert (quota(fake, "yarn"), quota(fake, "yarn/c1"), acting.changed_groups) == (None, 30_000, {})
 
 
 def test_a_group_of_its_own_below_one_that_is_put_back_goes_too(tmp_path: Path) -> None:
     fake = FakeCgroups(1)
     fake.add("yarn/c1", 11)
-    before = fake.knobs()
-    acting = knobs(fake, tmp_path)
+    before = fake.values()
+    acting = writer(fake, tmp_path)
     take_in(acting, "yarn/c1/own", "yarn/c1", 11)
     acting.apply("yarn/c1/own", wanted(0.5, "7"))
     acting.apply("yarn", wanted(0.2, "7"))
     acting.release("yarn")
-    assert (fake.knobs(), acting.kept, acting.problems) == (before, {}, {})
+    assert (fake.values(), acting.changed_groups, acting.problems) == (before, {}, {})
 
 
 def test_a_group_whose_processes_do_not_go_stays_known(
     fake: FakeCgroups, home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = f"{home}/own".lstrip("/")
-    acting = knobs(fake, tmp_path)
+    acting = writer(fake, tmp_path)
     take_in(acting, own, home, 20)
     with monkeypatch.context() as patched:
         patched.setattr(fake, "_move", lambda *args: None)
         acting.release(own)
-    assert list(acting.kept) == [own]
+    assert list(acting.changed_groups) == [own]
     assert "busy" in acting.problems[own].lower()
     acting.release(own)
-    assert (acting.kept, sorted(fake.groups[home].pids), own in fake.groups) == ({}, [20, 21, 22], False)
+    assert (acting.changed_groups, sorted(fake.groups[home].pids), own in fake.groups) == ({}, [20, 21, 22], False)
 
 
 PATHS = ["b", "b/x", "b/y", "b/x/1", "b/x/2", "b/x/1/deep"]
@@ -380,11 +396,11 @@ class AnyHistory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.fake = FakeCgroups(1)
-        self.folder = Path(self.folders.mktemp("knobs"))
-        self.acting = knobs(self.fake, self.folder)
+        self.folder = Path(self.folders.mktemp("state"))
+        self.acting = writer(self.fake, self.folder)
         for path in PATHS:
             self.fake.add(path)
-        self.before = self.fake.knobs()
+        self.before = self.fake.values()
         self.started = False
 
     folders: pytest.TempPathFactory
@@ -396,7 +412,7 @@ class AnyHistory(RuleBasedStateMachine):
         for path, quota in zip(PATHS, quotas, strict=True):
             if self.fake._fits(path, quota, period):
                 self.fake.groups[path].quota, self.fake.groups[path].period = quota, period
-        self.before = self.fake.knobs()
+        self.before = self.fake.values()
 
     @rule(milli=st.integers(10, 4000))
     def limit(self, milli: int) -> None:
@@ -410,13 +426,13 @@ class AnyHistory(RuleBasedStateMachine):
     @rule()
     def lift(self) -> None:
         self.acting.apply("b", wanted(None))
-        assert {path: found[:2] for path, found in self.fake.knobs().items()} == {
+        assert {path: found[:2] for path, found in self.fake.values().items()} == {
             path: found[:2] for path, found in self.before.items()
         }
 
     @rule()
     def die(self) -> None:
-        self.acting = knobs(self.fake, self.folder)
+        self.acting = writer(self.fake, self.folder)
 
     @rule()
     def reset_by_others(self) -> None:
@@ -426,7 +442,7 @@ class AnyHistory(RuleBasedStateMachine):
     @rule()
     def release(self) -> None:
         self.acting.release("b")
-        assert self.fake.knobs() == self.before
+        assert self.fake.values() == self.before
         self.started = False
 
     @invariant()

@@ -5,8 +5,8 @@ import pytest
 from core.tests.fake_cgroups import HYBRID, V1, V2, FakeCgroups
 
 from fallow_core.errors import CgroupError
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node.cgroups import cpu
-from fallow_core.node.cgroups.control_file import Knob, file_of
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 
@@ -158,10 +158,10 @@ def test_the_time_that_a_limit_kept_a_group_waiting_is_told_in_seconds(version: 
 def test_a_group_to_which_the_controller_is_not_passed_on_is_not_made() -> None:
     fake = FakeCgroups(2)
     fake.add("system.slice/nm.service", passes_on=False)
-    before = fake.knobs()
+    before = fake.values()
     with pytest.raises(CgroupError, match=r"nm\.service does not pass cpu on"):
-        fake.hierarchy.make("system.slice/nm.service/fallow.n1", file_of(Knob.LIMIT, 2))
-    assert fake.knobs() == before
+        fake.hierarchy.make("system.slice/nm.service/fallow.n1", file_name(ControlFile.LIMIT, 2))
+    assert fake.values() == before
 
 
 def test_the_calls_reach_real_files(tmp_path: Path) -> None:

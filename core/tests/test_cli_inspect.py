@@ -1,5 +1,7 @@
 import json
 import os
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +150,26 @@ def test_a_core_file_that_is_wrong_is_exit_code_2(
     (folder / "fallow.yaml").write_text(CORE + "capacty: 3\n")
     assert cli.main([*command, "-c", str(folder)]) == 2
     assert "capacty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["status"], ["explain"], ["tasks"], ["switch", "drain", "etl"], ["top", "--for", "1s"]]
+)
+def test_a_request_to_a_fallow_that_is_stopping_says_so_in_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(folder / "control"))
+        server.listen()
+
+        def close_without_an_answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1000)
+
+        thread = threading.Thread(target=close_without_an_answer)
+        thread.start()
+        assert cli.main([*command, "-c", str(folder)]) == 1
+        thread.join(5)
+    found = capsys.readouterr()
+    assert (found.out, found.err) == ("", f"Fallow is stopping: it closed {folder}/control without an answer\n")

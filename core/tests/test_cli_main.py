@@ -20,7 +20,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any]], in
     def run(action: Callable[[], Any]) -> int:
         module = type(sys)("fake_command")
         module.fake = click.Command("fake", callback=action)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "fake_command", module)
+        monkeypatch.setitem(sys.modules, "fallow_core.cli.fake_command", module)
         monkeypatch.setitem(cli.COMMANDS, "fake", ("fake_command:fake", "Fake."))
         return cli.main(["fake"])
 
@@ -71,6 +71,11 @@ def test_help_names_every_command_and_imports_none(capsys: pytest.CaptureFixture
     assert all(f"  {name} " in out for name in cli.COMMANDS)
 
 
+def test_a_new_plugin_that_cannot_be_written_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plugins", "new", "alpha", "-o", "/proc/alpha"]) == 1
+    assert capsys.readouterr().err.startswith("/proc/alpha/")
+
+
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("fallow, version 0.")
@@ -96,6 +101,29 @@ def test_a_reader_that_has_gone_is_no_traceback() -> None:
     )
     os.close(write_end)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("output", "code", "error"), [("/dev/full", 1, "No space left on device; free"), ("&-", 0, "")]
+)
+def test_an_output_that_is_full_or_closed_is_no_traceback(output: str, code: int, error: str) -> None:
+    call = "from fallow_core.cli.main import main; import sys; sys.exit(main(['plugins', 'list']))"
+    shell = ["/bin/sh", "-c", f"exec '{sys.executable}' -c \"{call}\" >{output}"]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=30, check=False)
+    assert done.returncode == code
+    assert error in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_thread_that_cannot_be_started_is_no_traceback() -> None:
+    done = python(
+        "import sys; from fallow_core.cli import main as cli, plugins\n"
+        'def fail(*_): raise RuntimeError("can\'t start new thread")\n'
+        "plugins.discovery.installed = fail\n"
+        "sys.exit(cli.main(['plugins', 'list']))"
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("can't start new thread; this user or container may not start more processes")
 
 
 GOOD = """

@@ -82,7 +82,7 @@ def test_help_names_commands_of_plugins_and_imports_nothing(
 ) -> None:
     brought("raise AssertionError('imported')")
     assert cli.main(["--help"]) == 0
-    assert "alpha  Commands of the plugin alpha (fallow-alpha-commands)." in capsys.readouterr().out
+    assert "alpha  Run commands of the plugin alpha (fallow-alpha-commands)." in capsys.readouterr().out
     assert "fake_alpha_commands" not in sys.modules
 
 
@@ -104,7 +104,7 @@ def test_info_of_a_plugin_names_its_commands(
     assert "commands" not in capsys.readouterr().out
     brought("raise AssertionError('imported')")
     assert cli.main(["plugins", "info", "alpha", "-c", str(folder)]) == 0
-    assert "it brings commands: fallow alpha --help" in capsys.readouterr().out
+    assert "its commands: fallow alpha --help" in capsys.readouterr().out
 
 
 def test_its_errors_and_numbers_are_those_of_the_command(
@@ -121,7 +121,7 @@ def test_a_command_of_core_cannot_be_replaced(brought: Callable[..., None], caps
     brought("raise AssertionError('imported')", "status = fake_alpha_commands:COMMANDS")
     assert cli.main(["status", "--help"]) == 0
     assert cli.main(["--help"]) == 0
-    assert "Commands of the plugin status" not in capsys.readouterr().out
+    assert "commands of the plugin status" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_what_the_plugin_raises_is_one_message(config: Path, capsys: Any) -> Non
 def test_a_setting_of_another_kind_names_the_plugin(config: Path, capsys: Any) -> None:
     cluster(config, "one", "wrong: true")
     assert info(config) == 1
-    assert "tells 'text' as a setting" in capsys.readouterr().err
+    assert "reports 'text' as a setting" in capsys.readouterr().err
 
 
 def test_a_plugin_that_tells_nothing_says_where_to_look(config: Path, install: Any, capsys: Any) -> None:
@@ -106,4 +106,4 @@ def test_a_plugin_that_tells_nothing_says_where_to_look(config: Path, install: A
     file = cluster(config, "one", "host: here")
     file.write_text(file.read_text().replace("alpha", "beta"))
     assert cli.main(["plugins", "info", "beta", "-c", str(config)]) == 1
-    assert f"does not tell its settings; see {file}" in capsys.readouterr().err
+    assert f"does not report its settings; see {file}" in capsys.readouterr().err

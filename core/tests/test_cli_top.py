@@ -20,8 +20,8 @@ from core.tests.live_values import cluster, decision, explanation, node, row, st
 
 from fallow_core.api.control_socket import ControlServer, Peer
 from fallow_core.cli import main as cli
-from fallow_core.cli.live.live import Live
 from fallow_core.cli.live.screen import Extra
+from fallow_core.cli.live.view import LiveView
 from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError
 
@@ -158,7 +158,7 @@ def test_without_a_terminal_it_prints_lines_until_its_time_is_over(
     assert err == ""
     assert lines[0] == "mode enforce"
     assert "task yarn/etl container_2 running" in lines
-    assert sum(line.startswith("node worker-1  CPU online 2.00 can lend 5.00") for line in lines) >= 2
+    assert sum(line.startswith("node worker-1  CPU online 2.00 can lend 5.00") for line in lines) == 1
     assert sum(line.startswith("cluster yarn/etl") for line in lines) == 1
 
 
@@ -208,12 +208,15 @@ def test_lines_tell_when_it_stops_answering_and_when_it_answers_again(
             raise ControlError("gone")
         return read()
 
-    view = Live(title="x", interval_seconds=0.15, done=lambda: len(tries) >= 6)
-    assert view.run(source) is False
+    def extra() -> Extra:
+        if len(tries) >= 6:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return Extra()
+
+    assert LiveView(title="x", interval_seconds=0.15).run(source, extra) is True
     texts = [line[10:] for line in capsys.readouterr().out.splitlines()]
     stopped, back = texts.index("! gone; trying again"), texts.index("over: it answers again")
     assert stopped < back
-    assert texts[back + 1].startswith("node worker-1")
 
 
 def test_a_mistake_in_the_source_is_no_silent_end(served: Served) -> None:
@@ -221,18 +224,18 @@ def test_a_mistake_in_the_source_is_no_silent_end(served: Served) -> None:
         raise ZeroDivisionError("a mistake")
 
     with pytest.raises(ZeroDivisionError):
-        Live(title="x", run_for_seconds=10).run(source)
+        LiveView(title="x", run_for_seconds=10).run(source)
 
 
 def test_a_caller_has_a_caption_of_its_own(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    view = Live(title="x", interval_seconds=0.1, run_for_seconds=0.4)
+    view = LiveView(title="x", interval_seconds=0.1, run_for_seconds=0.4)
     view.run(source_of(served.folder / "control"), lambda: Extra(caption="the load rises"))
     assert capsys.readouterr().out.count("the load rises") == 1
 
 
 def test_a_name_that_the_encoding_lacks_is_no_reason_to_end(served: Served) -> None:
     out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    view = Live(title="x", run_for_seconds=0.3, out=out)
+    view = LiveView(title="x", run_for_seconds=0.3, out=out)
     assert view.run(source_of(served.folder / "control"), lambda: Extra(caption="日本")) is False
     out.seek(0)
     assert "  ??\n" in out.read()
@@ -240,15 +243,12 @@ def test_a_name_that_the_encoding_lacks_is_no_reason_to_end(served: Served) -> N
 
 def test_a_signal_ends_it_and_the_handlers_are_those_of_before(served: Served) -> None:
     before = signal.getsignal(signal.SIGTERM)
-    asked: list[int] = []
 
-    def done() -> bool:
-        if not asked:
-            os.kill(os.getpid(), signal.SIGTERM)
-        asked.append(1)
-        return False
+    def extra() -> Extra:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return Extra()
 
-    assert Live(title="x", done=done).run(source_of(served.folder / "control")) is True
+    assert LiveView(title="x").run(source_of(served.folder / "control"), extra) is True
     assert signal.getsignal(signal.SIGTERM) is before
 
 

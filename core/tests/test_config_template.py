@@ -112,7 +112,7 @@ def test_init_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file.parent.mkdir()
     file.write_text("mine")
     assert main(["config", "init", "alpha_k8s", "-o", str(tmp_path)]) == 2
-    assert "is there already and was left as it is" in capsys.readouterr().err
+    assert "exists and was not changed" in capsys.readouterr().err
     assert file.read_text() == "mine"
     assert not (tmp_path / "fallow.yaml").exists()
 

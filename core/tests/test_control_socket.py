@@ -294,8 +294,15 @@ def test_a_socket_that_is_not_for_this_user_is_a_clear_error(path: Path, monkeyp
         ask(path, {})
 
 
-@pytest.mark.parametrize("answer", [b"", b"garbage\n", b'{"cut'])
-def test_an_answer_that_makes_no_sense_is_a_clear_error(path: Path, answer: bytes) -> None:
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (b"", "Fallow is stopping: it closed {path} without an answer"),
+        (b'{"cut', "Fallow is stopping: it closed {path} without an answer"),
+        (b"garbage\n", "no answer from the Fallow that serves {path}"),
+    ],
+)
+def test_an_answer_that_is_missing_cut_or_makes_no_sense_is_a_clear_error(path: Path, answer: bytes, why: str) -> None:
     path.parent.mkdir()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -309,9 +316,21 @@ def test_an_answer_that_makes_no_sense_is_a_clear_error(path: Path, answer: byte
 
         thread = threading.Thread(target=once)
         thread.start()
-        with pytest.raises(ControlError, match=f"no answer from the Fallow that serves {path}"):
+        with pytest.raises(ControlError, match=why.format(path=path)):
             ask(path, {})
         thread.join(5)
+
+
+def test_a_fallow_that_closes_its_socket_before_it_takes_the_connection_is_stopping(path: Path) -> None:
+    path.parent.mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        closed = threading.Timer(0.05, server.close)
+        closed.start()
+        with pytest.raises(ControlError, match="Fallow is stopping"):
+            ask(path, {"request": "status"})
+        closed.join(5)
 
 
 def test_a_fallow_that_does_not_answer_is_a_clear_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,13 +32,13 @@ def test_in_observe_mode_nothing_is_sent_and_what_would_be_is_shown(
     world = World(tmp_path, monkeypatch, policy=OBSERVE, a={"a1": size(8)}, b={"b1": size(8)})
     world.run(200, step=2)
     assert world.offers("a") == world.offers("b") == []
-    assert world.controller.due[key("a", "a1")].size == size(5)
+    assert world.controller.state.due[key("a", "a1")].size == size(5)
     assert lines(caplog, "offer_not_sent") == [
         f"offer_not_sent mode=observe cluster=alpha/{name} node={name}1 cpu_milli=5000 memory_bytes={5 * GIB} "
-        f'why="{world.controller.due[key("a", "a1")].why}"'
+        f'why="{world.controller.state.due[key("a", "a1")].why}"'
         for name in "ab"
     ]
-    assert not (tmp_path / "ledger.json").exists()
+    assert not (tmp_path / "published.jsonl").exists()
 
 
 def test_in_observe_mode_a_change_beyond_the_band_is_told_again(
@@ -363,7 +363,7 @@ def test_after_restore_nothing_is_published_until_it_is_switched_to_lend_also_af
     assert world.sizes() == {"a1": size(8), "b1": size(8)}
     world.used = size(6)
     world.run(100, step=2)
-    assert world.controller.due == {}
+    assert world.controller.state.due == {}
     world.start()
     world.run(100, step=2)
     assert world.sizes() == {"a1": size(8), "b1": size(8)}
@@ -505,7 +505,7 @@ def test_a_row_of_a_node_that_is_gone_gets_no_offer(world: World) -> None:
 def test_the_journal_lost_means_no_growth_before_all_in_flight_has_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "ledger.json").write_text("{")
+    (tmp_path / "published.jsonl").write_text("{")
     policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=5)
     world = World(tmp_path, monkeypatch, policy=policy, a={"a1": size(5)})
     world.run(55)

@@ -42,10 +42,10 @@ def test_a_node_has_the_policy_of_its_pool(world: World) -> None:
         ),
     )
     world.tick(1)
-    assert (batch(world), world.controller.watched.pool(NODE.name)) == (10_000, "")
-    world.controller.nodes = (replace(NODE, labels={"use": "batch"}),)
+    assert (batch(world), world.controller.state.pool(NODE.name)) == (10_000, "")
+    world.controller.set_nodes((replace(NODE, labels={"use": "batch"}),))
     world.tick(1)
-    assert (batch(world), world.controller.watched.pool(NODE.name)) == (5_000, "p")
+    assert (batch(world), world.controller.state.pool(NODE.name)) == (5_000, "p")
 
 
 def test_what_may_be_lent_follows_the_clock_on_the_wall_and_then_nothing_is_taken_back_for_a_while(
@@ -57,39 +57,39 @@ def test_what_may_be_lent_follows_the_clock_on_the_wall_and_then_nothing_is_take
     world.wall_offset = day.timestamp() + 3600 - 20 - world.now
     world.run(10)
     assert batch(world) == 10_000
-    settled = world.controller.taking_back._settled_at
+    settled = world.controller.state.settles_until
     world.run(20)
     assert batch(world) == 5_000
-    assert settled < world.now < world.controller.taking_back._settled_at
-    settled = world.controller.taking_back._settled_at
+    assert settled < world.now < world.controller.state.settles_until
+    settled = world.controller.state.settles_until
     world.wall_offset += 3600
     world.tick(1)
     assert batch(world) == 10_000
-    assert world.controller.taking_back._settled_at == settled
+    assert world.controller.state.settles_until == settled
 
 
 def test_a_bad_label_is_named_and_the_node_goes_on(world: World, caplog: pytest.LogCaptureFixture) -> None:
     label = "node.koordinator.sh/cpu-reclaim-ratio"
-    world.controller.nodes = (replace(NODE, labels={label: "much"}),)
+    world.controller.set_nodes((replace(NODE, labels={label: "much"}),))
     world.run(3)
     assert batch(world) == 10_000
-    (line,) = world.controller.watched.refused.lines()
+    (line,) = world.controller.state.refused.lines()
     assert line.startswith(f"nodes: labels of {NODE.name} is refused: label {label}: found 'much'; expected a share")
     assert sum(record.getMessage().startswith("input_refused") for record in caplog.records) == 1
 
 
 def test_a_bad_sample_is_refused_and_the_last_good_one_grows_old(world: World) -> None:
     world.run(100)
-    before = world.controller.watched.samples[NODE.name]
+    before = world.controller.state.nodes[NODE.name].sample
     world.used = size(-1)
     world.run(70, step=2)
-    assert world.controller.watched.samples[NODE.name] == before
-    assert [why for _, why in world.controller.watched.refused.now.items()] == ["used is negative"] * 2
+    assert world.controller.state.nodes[NODE.name].sample == before
+    assert [why for _, why in world.controller.state.refused.now.items()] == ["used is negative"] * 2
     reasons = world.controller.ledgers[NODE.name].cpu.rows[0].reasons
     assert any("the node's sample is" in reason for reason in reasons)
     world.used = size(1)
     world.tick(1)
-    assert world.controller.watched.refused.now == {}
+    assert world.controller.state.refused.now == {}
     assert batch(world) == 9_000
 
 
@@ -118,16 +118,16 @@ def test_a_switch_of_any_scope_takes_effect_with_the_next_tick_and_is_kept(world
     world.run(3)
     switch = world.controller.switch(scope)
     assert (switch.state, switch.who, switch.why) == ("drain", "ada", "upgrade")
-    assert world.controller.switch_at("alpha/a", NODE.name) == (scope, switch)
+    assert world.controller.state.switch_at("alpha/a", NODE.name) == (scope, switch)
 
 
 def test_the_strictest_switch_counts_and_lending_the_wider_one_leaves_the_narrower(world: World) -> None:
     world.run(3)
     world.controller.set_switch("all", SwitchState.HOLD, "ada", "")
     world.controller.set_switch("alpha/a", SwitchState.DRAIN, "ada", "")
-    assert [world.controller.switch_at(f"alpha/{n}", NODE.name)[1].state for n in "ab"] == ["drain", "hold"]
+    assert [world.controller.state.switch_at(f"alpha/{n}", NODE.name)[1].state for n in "ab"] == ["drain", "hold"]
     world.controller.set_switch("all", SwitchState.LEND, "ada", "")
-    assert [world.controller.switch_at(f"alpha/{n}", NODE.name)[1].state for n in "ab"] == ["drain", "lend"]
+    assert [world.controller.state.switch_at(f"alpha/{n}", NODE.name)[1].state for n in "ab"] == ["drain", "lend"]
 
 
 def test_a_scope_that_is_gone_can_still_be_switched(world: World) -> None:
@@ -136,13 +136,13 @@ def test_a_scope_that_is_gone_can_still_be_switched(world: World) -> None:
     configure(world, NodePolicies(default=WHOLE_NODE))
     world.tick(1)
     assert "pool:p" in world.controller.scopes
-    assert world.controller.stopped(NODE.name) == frozenset()
+    assert world.controller.state.stopped(NODE.name) == frozenset()
 
 
 def test_stop_drains_at_once_and_names_what_may_be_ended(world: World) -> None:
     world.run(3)
-    assert world.controller.stopped(NODE.name) == frozenset()
+    assert world.controller.state.stopped(NODE.name) == frozenset()
     world.controller.set_switch(f"node:{NODE.name}", SwitchState.STOP, "ada", "")
     world.run(10)
-    assert world.controller.stopped(NODE.name) == {"alpha/a", "alpha/b"}
+    assert world.controller.state.stopped(NODE.name) == {"alpha/a", "alpha/b"}
     assert max(each.cpu_milli for each in world.sizes().values()) < 4_000

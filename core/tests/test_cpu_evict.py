@@ -6,9 +6,9 @@ from core.tests.qos_values import CPU_CAPACITY, NOW, key, node_view, seen
 
 from fallow_core.model.qos_policy import CpuEvictPolicy, TerminationPolicy
 from fallow_core.qos.cpu_evict import CpuEvictState, decide
-from fallow_core.qos.duration import Held
+from fallow_core.qos.duration import ConditionDuration
 from fallow_core.qos.need import Need, NodeView
-from fallow_core.qos.victims import Past, choose
+from fallow_core.qos.victims import History, choose
 from fallow_hookspecs import Resources
 
 POLICY = CpuEvictPolicy(
@@ -98,7 +98,7 @@ def test_what_was_seen_before_a_gap_longer_than_the_window_is_of_another_time() 
 
 
 def test_an_old_reading_changes_nothing() -> None:
-    state = CpuEvictState(low=Held(seconds=4, samples=5, last_at=NOW - 60))
+    state = CpuEvictState(low=ConditionDuration(seconds=4, samples=5, last_at=NOW - 60))
     assert decide(replace(short(NOW), now=NOW + 10.1), POLICY, state) == (state, None)
 
 
@@ -125,7 +125,7 @@ def test_termination_tasks_are_counted_neither_in_requests_nor_in_use() -> None:
     need = asked(half, replace(POLICY, usage_percent=70))[-1]
     assert need is not None
     assert (need.terms["requested"], need.terms["used"]) == (6000, 3900 - 4 * 390)
-    by_state = tuple(seen(f"t{n}", cpu=1000, termination=True) for n in range(4)) + TASKS[4:]
+    by_state = tuple(seen(f"t{n}", cpu=1000, terminating=True) for n in range(4)) + TASKS[4:]
     enough = [node_view(*by_state, now=NOW + n, cpu_allowed=4800, cpu_batch_used=4800) for n in range(6)]
     assert asked(enough) == [None] * 6  # 0.8 of what still runs, not 0.48
 
@@ -145,13 +145,13 @@ def test_after_a_need_it_waits_for_the_cool_down() -> None:
     assert [n for n, need in enumerate(needs) if need is not None] == [5, 25]
 
 
-def test_a_busy_task_ends_and_an_idle_one_that_asked_for_much_does_not() -> None:
+def test_a_busy_task_is_terminated_and_an_idle_one_that_asked_for_much_does_not() -> None:
     idle = seen("idle", cpu=8000, use=Resources(0, 0), age=1)
     busy = seen("busy", cpu=2000, use=Resources(2000, 0), age=5000)
     views = [node_view(idle, busy, now=NOW + n, cpu_allowed=2000, cpu_batch_used=2000) for n in range(6)]
     need = asked(views)[-1]
     assert need is not None
-    choice = choose(need, views[-1], TerminationPolicy(), Past())
+    choice = choose(need, views[-1], TerminationPolicy(), History())
     assert [victim.task.task.id for victim in choice.victims] == ["busy"]
 
 

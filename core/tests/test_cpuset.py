@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow_core.model.qos_policy import Placing
-from fallow_core.qos.cpuset import HOLD_MILLI, Cpu, choose, wanted_count
+from fallow_core.qos.cpuset import DEAD_BAND_MILLI, Cpu, choose, cpu_count
 
 SPREAD, PACKED = Placing.SPREAD, Placing.PACKED
 
@@ -25,9 +25,9 @@ ALL = frozenset(cpu.number for cpu in BIG)
 
 
 def chosen(
-    count: int, *, within: frozenset[int] = ALL, barred: Sequence[int] = (), placing: Placing = PACKED
+    count: int, *, within: frozenset[int] = ALL, exclusive: Sequence[int] = (), placing: Placing = PACKED
 ) -> list[int]:
-    return sorted(choose(BIG, count, within=within, barred=barred, placing=placing))
+    return sorted(choose(BIG, count, within=within, exclusive=exclusive, placing=placing))
 
 
 def test_whole_cores_come_first() -> None:
@@ -46,20 +46,20 @@ def test_cpu_0_comes_last() -> None:
 
 
 def test_the_sibling_of_a_cpu_that_somebody_has_alone_comes_last() -> None:
-    assert 15 not in chosen(14, barred=[7])
-    assert 15 in chosen(15, barred=[7])
-    assert 7 not in chosen(16, barred=[7])
+    assert 15 not in chosen(14, exclusive=[7])
+    assert 15 in chosen(15, exclusive=[7])
+    assert 7 not in chosen(16, exclusive=[7])
 
 
 def test_eight_cpus_of_which_four_are_owned_leave_batch_the_other_four() -> None:
     cpus = node(1, 8, 1)
     all_eight = frozenset(range(8))
-    assert choose(cpus, 5, within=all_eight, barred={0, 1, 2, 3}, placing=PACKED) == {4, 5, 6, 7}
+    assert choose(cpus, 5, within=all_eight, exclusive={0, 1, 2, 3}, placing=PACKED) == {4, 5, 6, 7}
 
 
 def test_where_every_cpu_is_owned_batch_gets_what_it_needs_all_the_same() -> None:
     cpus = node(1, 4, 1)
-    assert len(choose(cpus, 1, within=frozenset(range(4)), barred=range(4), placing=SPREAD)) == 1
+    assert len(choose(cpus, 1, within=frozenset(range(4)), exclusive=range(4), placing=SPREAD)) == 1
 
 
 def test_no_cpu_is_outside_of_what_a_group_may_have() -> None:
@@ -74,12 +74,12 @@ def test_no_cpu_is_outside_of_what_a_group_may_have() -> None:
         (1001, None, 2),
         (4000, 4, 4),
         (2999, 4, 4),
-        (3000 - HOLD_MILLI, 4, 3),
+        (3000 - DEAD_BAND_MILLI, 4, 3),
         (1000, 4, 1),
     ],
 )
 def test_a_little_noise_takes_no_cpu_away(limit: int, before: int | None, count: int) -> None:
-    assert wanted_count(limit, before) == count
+    assert cpu_count(limit, before) == count
 
 
 NODES = st.builds(node, st.integers(1, 3), st.integers(1, 5), st.integers(1, 2))
@@ -95,7 +95,7 @@ def test_a_set_is_never_empty_never_foreign_and_grows_and_shrinks_by_itself(
     free = within - barred or within
     before: frozenset[int] = frozenset()
     for count in range(len(numbers) + 2):
-        found = choose(cpus, count, within=within, barred=barred, placing=placing)
+        found = choose(cpus, count, within=within, exclusive=barred, placing=placing)
         assert found <= free
         assert len(found) == min(max(count, 1), len(free))
         assert before <= found
@@ -114,11 +114,11 @@ def test_spread_takes_of_each_zone_alike_and_packed_of_as_few_as_will_do(cpus: t
     within = frozenset(cpu.number for cpu in usable)
     if not usable:
         return
-    spread = choose(cpus, count, within=within, barred=(), placing=SPREAD)
+    spread = choose(cpus, count, within=within, exclusive=(), placing=SPREAD)
     sizes = {zone: sum(cpu.zone == zone for cpu in usable) for zone in zones}
     taken = {zone: sum(cpu.zone == zone and cpu.number in spread for cpu in usable) for zone in zones}
     for zone in zones:
         for other in zones:
             assert taken[zone] == sizes[zone] or taken[zone] >= taken[other] - threads
-    packed = choose(cpus, count, within=within, barred=(), placing=PACKED)
+    packed = choose(cpus, count, within=within, exclusive=(), placing=PACKED)
     assert len({cpu.zone for cpu in usable if cpu.number in packed}) <= -(-count // min(filter(None, sizes.values())))

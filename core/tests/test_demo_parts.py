@@ -1,18 +1,25 @@
+import errno
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fallow_core.cli import main as cli
 from fallow_core.cli.demo import task
 from fallow_core.cli.demo.framework import Counts, load
 from fallow_core.cli.demo.load import OnlineLoad
 from fallow_core.cli.demo.phases import ALONE_SECONDS, END_SECONDS, PHASES, phase_at
+from fallow_core.cli.demo.stage import Stage
 from fallow_core.cli.demo.summary import Moment, delays, summary
-from fallow_core.errors import PluginLoadError
+from fallow_core.errors import FallowError, PluginLoadError
 from fallow_core.node.procfs import PROC_ROOT, TICKS_PER_SECOND, read_process
 
 
@@ -84,3 +91,104 @@ def test_a_task_does_its_work_and_writes_down_how_far_it_is(tmp_path: Path, cpu_
     used = after.children_user + after.children_system - before.children_user - before.children_system
     assert used > 0.19
     assert int((tmp_path / "task_1").read_text()) >= 99
+
+
+class Framework:
+    """A resource manager that runs nothing."""
+
+    def __init__(self, folder: Path, **_: int) -> None:
+        self.spec: Mapping[str, Any] = {}
+        self.task_variable = "ID"
+        self.closed = False
+
+    def submit(self, command: str, tasks: int) -> None:
+        """Run nothing."""
+
+    def counts(self) -> dict[str, int]:
+        return {}
+
+    def told(self) -> list[tuple[float, int]]:
+        return []
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def few_processes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[subprocess.Popen[bytes]]]:
+    """After so many processes the system refuses to start another one, as at RLIMIT_NPROC."""
+
+    def allow(count: int) -> list[subprocess.Popen[bytes]]:
+        started: list[subprocess.Popen[bytes]] = []
+        start = subprocess.Popen
+
+        def popen(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+            if len(started) == count:
+                raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+            started.append(start(*arguments, **options))
+            return started[-1]
+
+        monkeypatch.setattr(subprocess, "Popen", popen)
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+        return started
+
+    return allow
+
+
+@pytest.mark.parametrize(
+    ("allowed", "what"),
+    [(0, "the processes of the online load"), (1, "the processes of the online load"), (2, "fallow run")],
+)
+def test_where_no_process_can_be_started_it_says_what_and_why_and_ends_the_others(
+    few_processes: Callable[[int], list[subprocess.Popen[bytes]]], tmp_path: Path, allowed: int, what: str
+) -> None:
+    started = few_processes(allowed)
+    framework = Framework(tmp_path)
+
+    def start(folder: Path, **_: int) -> Framework:
+        return framework
+
+    with (
+        pytest.raises(FallowError, match=f"^cannot start {what}: .Errno 11. .*ulimit -u"),
+        Stage(start, "nothing", tmp_path) as stage,
+    ):
+        stage.begin()
+    assert [process.poll() is None for process in started] == [False] * allowed
+    assert framework.closed == (allowed == 2)
+
+
+def test_the_command_ends_without_a_traceback_and_leaves_nothing_behind(
+    few_processes: Callable[[int], list[subprocess.Popen[bytes]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    few_processes(1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("fallow_core.cli.demo.command.load", lambda _: Framework)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert cli.main(["demo"]) == 1
+    assert capsys.readouterr().err.startswith("cannot start the processes of the online load: [Errno 11] ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_resource_manager_that_cannot_be_started_is_one_message(tmp_path: Path) -> None:
+    def start(folder: Path, **_: int) -> Framework:
+        raise RuntimeError("can't start new thread")
+
+    message = "cannot start the resource manager of the plugin x: can't start new thread; this user or"
+    with pytest.raises(FallowError, match=message), Stage(start, "x", tmp_path):
+        pass
+
+
+def test_a_folder_that_is_too_long_for_a_socket_is_said_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = tmp_path / ("a" * 90)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr("fallow_core.cli.demo.command.load", lambda _: Framework)
+    assert cli.main(["demo"]) == 1
+    assert "is too long for the path of a socket; set TMPDIR to a shorter path" in capsys.readouterr().err
+    assert list(long.iterdir()) == []

@@ -5,9 +5,9 @@ import pytest
 from core.tests.fake_agent import CLUSTER, POLICY, Host, child, identity, key, messages, task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.eviction.task_join import requested_by_row
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import StrategyMode
+from fallow_core.planner.observations import task_sums
 from fallow_core.state import durable
 from fallow_core.state.terminations_file import FILE_NAME, TerminationsFile
 from fallow_hookspecs import Application, Gang, KillResult, Process, Resources, TaskState
@@ -37,24 +37,28 @@ def on_disk(host: Host) -> dict[str, str]:
 
 def test_what_tasks_use_is_measured_by_their_processes(host: Host) -> None:
     host.tick()
-    used = {task.task.id: task.usage.memory_bytes for task in host.agent.tasks if task.usage is not None}
+    used = {task.task.id: task.usage.memory_bytes for task in host.evictor.tasks if task.usage is not None}
     assert used == {"small": GIB, "big": 8 * GIB}
-    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
+    assert {key: sums.requested for key, sums in task_sums(host.evictor.tasks).items()} == {
+        ROW: Resources(2000, 2 * GIB)
+    }
 
 
 def test_with_an_incomplete_list_a_task_counts_as_long_as_a_process_of_it_lives(host: Host) -> None:
     host.tasks["localizing"] = task("localizing", state=TaskState.STARTING)
     host.complete = False
     host.tick()
-    assert {task.task.id for task in host.agent.tasks} == {"small", "big", "localizing"}
-    assert host.agent.incomplete == {CLUSTER: "the NodeManager does not answer"}
+    assert {task.task.id for task in host.evictor.tasks} == {"small", "big", "localizing"}
+    assert host.evictor.incomplete == {CLUSTER: "the NodeManager does not answer"}
     host.exits("big")
     host.tick(1)
-    assert {task.task.id for task in host.agent.tasks} == {"small", "localizing"}
-    assert requested_by_row(host.agent.tasks) == {ROW: Resources(2000, 2 * GIB)}
+    assert {task.task.id for task in host.evictor.tasks} == {"small", "localizing"}
+    assert {key: sums.requested for key, sums in task_sums(host.evictor.tasks).items()} == {
+        ROW: Resources(2000, 2 * GIB)
+    }
     host.complete = True
     host.tick(1)
-    assert {task.task.id for task in host.agent.tasks} == {"small", "big", "localizing"}
+    assert {task.task.id for task in host.evictor.tasks} == {"small", "big", "localizing"}
 
 
 # Pressure, from the need to the end
@@ -78,8 +82,8 @@ def test_pressure_chooses_orders_forces_after_the_grace_and_the_task_is_seen_gon
     host.remove("big")
     host.tick(1)
     assert host.phases() == {}
-    assert host.agent.ended == {(CLUSTER, "memory_evict"): 1}
-    ((at, termination),) = host.agent.over
+    assert host.evictor.terminated == {(CLUSTER, "memory_evict"): 1}
+    ((at, termination),) = host.evictor.finished
     assert (at, termination.key) == (host.now, key("big"))
     assert messages(caplog.records, "task_gone") == [f"task_gone cluster={CLUSTER} task=big"]
     host.run(60)
@@ -94,7 +98,9 @@ def test_a_task_that_heeds_the_order_is_not_forced(host: Host) -> None:
     assert host.killer.given == [(("big",), False)]
 
 
-def test_a_task_that_outlives_force_is_told_and_another_one_ends(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_outlives_force_is_told_and_another_one_is_terminated(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
     host.add("next", gib=8, age=5000.0)
     host.fill(91)
     host.run(41)
@@ -162,13 +168,13 @@ def test_who_has_no_access_is_told_and_not_asked_for_ever(host: Host, caplog: py
     assert "it runs as another user" in told
 
 
-def test_a_task_that_could_not_be_ended_is_tried_again_after_the_back_off(host: Host) -> None:
+def test_a_task_that_could_not_be_terminated_is_tried_again_after_the_back_off(host: Host) -> None:
     host.killer.result = KillResult.NO_ACCESS
     host.tasks.pop("small")
     host.fill(91)
     host.run(75)
     assert host.killer.given == [(("big",), False)] * 2
-    (termination,) = host.agent.terminations.active
+    (termination,) = host.evictor.terminations.active
     assert termination.attempts == 2
 
 
@@ -179,7 +185,7 @@ def test_an_order_without_an_answer_is_given_again(host: Host) -> None:
     assert host.killer.given == [(("big",), False)] * 3
 
 
-def test_a_second_task_ends_only_for_what_the_first_does_not_free(host: Host) -> None:
+def test_a_second_task_is_terminated_only_for_what_the_first_does_not_free(host: Host) -> None:
     host.fill(91)
     host.run(10)
     assert host.killer.given == [(("big",), False)]
@@ -191,12 +197,28 @@ def test_a_second_task_ends_only_for_what_the_first_does_not_free(host: Host) ->
 # The file
 
 
-def test_an_termination_is_on_the_disk_before_its_order_is_given(host: Host) -> None:
+def test_an_order_does_not_wait_for_the_disk_and_its_termination_is_written_right_after_it(host: Host) -> None:
     found: list[dict[str, str]] = []
     host.killer.seen = lambda order: found.append(on_disk(host))
     host.fill(91)
+    host.tick()
+    assert on_disk(host) == {"big": "graceful"}
     host.run(32)
-    assert found == [{"big": "graceful"}, {"big": "forced"}]
+    assert found == [{}, {"big": "graceful"}]
+    assert on_disk(host) == {"big": "forced"}
+
+
+def test_a_task_whose_order_was_not_written_before_a_kill_loses_nothing_of_its_grace(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.fill(91)
+    monkeypatch.setattr(host.evictor, "save", lambda: None)
+    host.tick()
+    host.start()  # killed between the order and the write
+    host.run(29)
+    assert set(host.killer.given) == {(("big",), False)}
+    host.run(2)
+    assert host.killer.given[-1] == (("big",), True)
 
 
 def test_what_has_gone_is_forgotten_on_the_disk_as_well(host: Host) -> None:
@@ -237,10 +259,10 @@ def test_a_disk_that_cannot_be_written_is_told_once_and_the_node_is_protected_al
         patch.setattr(durable, "write", full)
         host.run(5)
     assert host.killer.given == [(("big",), False)]
-    assert host.agent.file_error == f"cannot write {host.state_dir / FILE_NAME}: No space left on device"
+    assert host.evictor.save_error == f"cannot write {host.state_dir / FILE_NAME}: No space left on device"
     assert len(messages(caplog.records, "terminations_not_saved")) == 1
     host.tick(1)
-    assert host.agent.file_error == ""
+    assert host.evictor.save_error == ""
     assert on_disk(host) == {"big": "graceful"}
 
 
@@ -275,14 +297,14 @@ def test_after_a_restart_of_the_host_nothing_is_followed(host: Host) -> None:
     host.tick()
     host.boot_id = "another"
     agent = host.start()
-    assert (agent.terminations.active, agent.lost) == ((), "")
+    assert (agent.terminations.active, agent.load_error) == ((), "")
 
 
 def test_a_corrupt_file_is_told_and_forgotten(host: Host) -> None:
     (host.state_dir / FILE_NAME).write_text("{")
     agent = host.start()
     assert agent.terminations.active == ()
-    assert "terminations under way are forgotten" in agent.lost
+    assert "terminations under way are forgotten" in agent.load_error
     host.fill(91)
     host.tick()
     assert on_disk(host) == {"big": "graceful"}
@@ -306,7 +328,7 @@ def test_an_observing_strategy_gives_no_orders_and_tells_each_termination_once(
     told = messages(caplog.records, "tasks_would_terminate")
     assert len(told) == 1
     assert "tasks=t1,t2" in told[0]
-    ((decided,),) = [host.agent.decided]
+    ((decided,),) = [host.evictor.decisions]
     assert not decided.choice.need.enforce
 
 
@@ -315,17 +337,17 @@ def test_a_need_that_nobody_can_meet_is_told_once_and_leaves_the_older_decisions
 ) -> None:
     host.fill(99)
     host.run(40)
-    victims = [[victim.task.task.id for victim in decided.choice.victims] for decided in host.agent.decided]
+    victims = [[victim.task.task.id for victim in decided.choice.victims] for decided in host.evictor.decisions]
     assert sorted(victims[0]) == ["big", "small"]
     assert victims[1:] == [[]]
-    assert host.agent.decided[-1].at > host.agent.decided[0].at + 20
+    assert host.evictor.decisions[-1].at > host.evictor.decisions[0].at + 20
     assert len(messages(caplog.records, "tasks_terminate")) == 2
 
 
 # The harm that is shown
 
 
-def test_a_task_that_comes_while_memory_is_short_ends_at_once_although_nobody_could_before(host: Host) -> None:
+def test_a_task_that_comes_while_memory_is_short_is_terminated_at_once_although_nobody_could_before(host: Host) -> None:
     host.remove("big")
     host.remove("small")
     host.fill(95)
@@ -349,10 +371,10 @@ def test_the_harm_shown_is_that_used_for_the_choice(host: Host) -> None:
     for name in ("left 1", "left 2"):
         host.add(name, application_id="old", gang=Gang(id="g", minimum=2, members=3))
     host.tick()
-    shown = host.agent.harms(host.now)
+    shown = host.evictor.harms(host.now)
     host.fill(91)
     host.tick()
-    (decided,) = host.agent.decided
+    (decided,) = host.evictor.decisions
     chosen = {c.task.key: c.harm for c in (*decided.choice.victims, *decided.choice.runners_up)}
     assert set(chosen) == {key(name) for name in ("small", "big", "important", "unknown", "left 1", "left 2")}
     assert {name: shown[name] for name in chosen} == chosen
@@ -361,17 +383,17 @@ def test_the_harm_shown_is_that_used_for_the_choice(host: Host) -> None:
 
 def test_an_earlier_termination_of_its_application_makes_the_next_one_dearer(host: Host) -> None:
     host.tick()
-    before = host.agent.harms(host.now)[key("small")].charge
+    before = host.evictor.harms(host.now)[key("small")].charge
     host.fill(91)
     host.tick()
-    assert host.agent.harms(host.now)[key("small")].charge == 2 * before
+    assert host.evictor.harms(host.now)[key("small")].charge == 2 * before
 
 
 def test_members_are_the_processes_of_the_newest_pass(host: Host) -> None:
     leader = host.tasks["big"].processes[0]
     host.stats[9_000_000] = replace(host.stats[leader.pid], pid=9_000_000, parent_pid=leader.pid)
     host.tick()
-    members = {name: set(found) for name, found in host.agent.members().items()}
+    members = {name: set(found) for name, found in host.evictor.members().items()}
     assert members == {
         key("big"): {leader, Process(9_000_000, leader.start_ticks)},
         key("small"): {*host.tasks["small"].processes},

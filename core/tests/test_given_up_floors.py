@@ -2,16 +2,16 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_agent import CLUSTER, Host, messages
-from core.tests.fake_framework import FLOOR, World, key, size
+from core.tests.fake_framework import FLOOR, NODE, World, key, size
 from core.tests.qos_values import ETL, GIB, NOW, node_view, pressure, seen
 from core.tests.test_render import explanation
 
 from fallow_core.cli.render_explain import explanation_lines
-from fallow_core.controller.taking_back import Seen
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, TaskKey
-from fallow_core.qos.given_up_floors import FLOOR_SECONDS, Floor, floor_of, given_up, remembered
+from fallow_core.planner.observations import NodeObservation
+from fallow_core.qos.given_up_floors import FLOOR_SECONDS, Floor, floor_of, given_up, recent
 from fallow_core.qos.need import Need
 from fallow_core.qos.termination import FloorLoss, Phase, Termination, Terminations
 from fallow_core.qos.terminations import observed
@@ -117,7 +117,7 @@ def test_a_loss_is_remembered_when_the_task_is_gone_and_forgotten_when_it_cannot
     assert (after.active, after.floor_losses) == ((), lost(0.0, 10.0).floor_losses)
     assert given_up(after, 60.0) == {THE_FLOOR: 10 + FLOOR_SECONDS}
     assert look(after, 2 * FLOOR_SECONDS).floor_losses == lost(10.0).floor_losses
-    assert remembered(lost(0, 0, 1).floor_losses, 1.0) == lost(0, 1).floor_losses
+    assert recent(lost(0, 0, 1).floor_losses, 1.0) == lost(0, 1).floor_losses
 
 
 # From the pressure to the size
@@ -129,16 +129,16 @@ def test_pressure_takes_two_tasks_in_a_floor_and_the_next_process_knows_it_too(
     host = Host(tmp_path, monkeypatch)
     host.rows = {CLUSTER: (GIB, GIB)}
     for name in ("first", "second"):
-        assert host.agent.floors_given_up(host.now) == {}
+        assert host.evictor.floors_given_up(host.now) == {}
         host.add(name, gib=8)
         host.fill(100)
         host.tick(60)
         host.remove(name)
         host.tick(60)
     until = NOW + 180 + FLOOR_SECONDS
-    assert host.agent.floors_given_up(host.now) == {ROW: until}
+    assert host.evictor.floors_given_up(host.now) == {ROW: until}
     assert host.start().floors_given_up(host.now) == {ROW: until}
-    assert host.agent.floors_given_up(until) == {}
+    assert host.evictor.floors_given_up(until) == {}
 
 
 def test_orders_that_nobody_takes_cost_no_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_orders_that_nobody_takes_cost_no_floor(tmp_path: Path, monkeypatch: pyt
     host.fill(100)
     host.run(600)
     assert len(host.killer.orders) > 1
-    assert host.agent.floors_given_up(host.now) == {}
+    assert host.evictor.floors_given_up(host.now) == {}
 
 
 @pytest.fixture
@@ -162,13 +162,13 @@ def test_a_floor_that_is_given_up_is_not_offered_and_comes_back(world: World, ca
     world.run(60)
     assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}
     until = world.now + 3000
-    world.seen = Seen(floors_given_up={key("a", "a1"): until})
+    world.observed = NodeObservation(floors_given_up={key("a", "a1"): until})
     world.run(60)
     assert world.sizes() == {"a1": size(0), "b1": FLOOR}
     assert world.row("a", "a1").floor == FLOOR
     text = " ".join("\n".join(explanation_lines(explanation(world))).split())
     assert "given up for another 49 min: the floor of alpha/a a1; pressure terminated a task in it twice within" in text
-    world.seen = Seen()
+    world.observed = NodeObservation()
     world.run(60)
     assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}
     assert messages(caplog.records, "floor_given_up") == ["floor_given_up cluster=alpha/a node=a1"]
@@ -179,14 +179,14 @@ def test_where_there_is_something_to_lend_a_floor_that_is_given_up_changes_nothi
     world.used = size(4)
     world.run(100)
     before = world.sizes()
-    world.seen = Seen(floors_given_up={key("a", "a1"): world.now + 3000})
+    world.observed = NodeObservation(floors_given_up={key("a", "a1"): world.now + 3000})
     world.run(100)
     assert world.sizes() == before
 
 
 def test_of_a_node_without_a_floor_none_is_given_up(world: World) -> None:
     world.frameworks["a"].nodes["a1"].state = NodeState.GONE
-    world.seen = Seen(floors_given_up={key("a", "a1"): world.now + 3000})
+    world.observed = NodeObservation(floors_given_up={key("a", "a1"): world.now + 3000})
     world.run(5)
-    assert world.controller.floors.given_up == {}
+    assert world.controller.state.nodes[NODE.name].floors_given_up == {}
     assert world.row("a", "a1").floor == Resources(0, 0)

@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 
 from fallow_core.agent.throttling import host_throttling
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import metrics, requests
+from fallow_core.api import metrics
 from fallow_core.api.control_socket import ask
 from fallow_core.api.throttling import throttling_status
 from fallow_core.cli.render_explain import explanation_lines
@@ -97,7 +97,7 @@ def started(settings: Config, fake: FakeCgroups) -> Standalone:
 
 
 def families(fallow: Standalone) -> list[Metric]:
-    found = throttling_status(fallow.throttling, fallow.config, fallow.clock())
+    found = throttling_status(fallow.throttling, fallow.clock())
     return list(metrics.throttling_families("n1", found))
 
 
@@ -105,7 +105,7 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     fallow = started(settings, fake)
     own = fake.groups["nm/fallow.n1"]
     assert (fake.groups["nm/fallow.n1/c1"].pids, own.quota, own.weight) == ([WORKER.pid], 600_000, 2)
-    found = requests._explain(fallow, {})
+    found = fallow.requests.explain({})
     text = "\n".join(explanation_lines(found))
     assert "CPU limit of batch (cpuSuppress enforce, cgroupReconcile enforce, identity observe)" in text
     assert "memoryReclaim is not available: no cgroup hierarchy with the controller memory is mounted" in text
@@ -152,11 +152,11 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     until(fallow, lambda: "nm/fallow.n1" in with_memory.groups)
     capacity = fallow.sample.memory.capacity if fallow.sample.memory is not None else 0
     with_memory.add("nm/fallow.n1", inactive_anon=capacity // 2)
-    until(fallow, lambda: fallow.agent.throttles.memory.possible)  # before there is any pressure
+    until(fallow, lambda: fallow.evictor.relief.memory.possible)  # before there is any pressure
     host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
     until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
-    assert not fallow.agent.terminations.active
-    text = "\n".join(explanation_lines(requests._explain(fallow, {})))
+    assert not fallow.evictor.terminations.active
+    text = "\n".join(explanation_lines(fallow.requests.explain({})))
     assert "Memory of batch (memoryReclaim enforce)" in text
     assert "% of memory is used, the threshold is 85 %: pushes out" in " ".join(text.split())
     assert "of /nm/fallow.n1" in text
@@ -172,26 +172,26 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
 
 
 def test_a_running_fallow_puts_groups_back_and_leaves_them_alone(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = started(settings, fake)
     with serving(fallow):
         answer = restore.restore(settings, "somebody")
         assert (answer.done, answer.groups) == (True, ("/nm/fallow.n1",)), answer
         assert "control group /nm/fallow.n1: put back as it was found" in restored(answer)
-        assert fake.knobs() == before
+        assert fake.values() == before
     for _ in range(5):
         fallow.step()
-    assert fake.knobs() == before
+    assert fake.values() == before
     fallow.close()
 
 
 def test_after_kill_9_this_process_puts_groups_back(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     started(settings, fake).close()
-    assert fake.knobs() != before
+    assert fake.values() != before
     answer = restore.restore(settings, "ada")
     assert (answer.done, answer.groups) == (True, ("/nm/fallow.n1",)), answer
-    assert fake.knobs() == before
+    assert fake.values() == before
 
 
 def test_what_cannot_be_put_back_is_said(settings: Config, fake: FakeCgroups, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_what_enforces_and_lacks_its_controller_is_a_problem(settings: Config, f
         memory_reclaim=MemoryReclaimPolicy(mode=StrategyMode.ENFORCE),
     )
     fallow = started(replace(settings, qos=enforce), fake)
-    assert fallow.status().throttle_problems[:2] == (
+    assert fallow.requests.status().throttle_problems == (
         "memoryReclaim: no cgroup hierarchy with the controller memory is mounted",
         "cpuSuppress.cpuset: no cgroup hierarchy with the controller cpuset is mounted",
     )
@@ -230,48 +230,48 @@ def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(
 def test_an_orderly_stop_lifts_limits_or_leaves_them_as_configured(
     settings: Config, fake: FakeCgroups, release: bool
 ) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = started(settings, fake)
-    held = fake.knobs()
+    held = fake.values()
     fallow.config = replace(settings, qos=replace(ENFORCE, release_on_exit=release))
-    fallow.throttling.leave(fallow.config)
-    assert fake.knobs() == (before if release else held)
+    fallow.throttling.leave(fallow.config.qos)
+    assert fake.values() == (before if release else held)
     fallow.close()
 
 
 def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: Config, fake: FakeCgroups) -> None:
     fake.mountinfo = ""
     fallow = standalone(settings, Host())
-    until(fallow, lambda: fallow.agent.tasks)
-    status = fallow.status()
+    until(fallow, lambda: fallow.evictor.tasks)
+    status = fallow.requests.status()
     why = "batch is not slowed down: no cgroup hierarchy with the controller cpu is mounted"
-    assert status.throttle_problems[0] == why
+    assert status.throttle_problems == (why,)
     assert f"! {why}" in status_lines(status)
-    text = "\n".join(explanation_lines(requests._explain(fallow, {})))
+    text = "\n".join(explanation_lines(fallow.requests.explain({})))
     assert "not available: no cgroup hierarchy with the controller cpu is mounted" in text
     up, *others = families(fallow)
     assert [sample.value for sample in up.samples] == [0]
     assert others
     assert not any(family.samples for family in others)
-    assert fallow.status().changed_groups == {}
+    assert fallow.requests.status().changed_groups == {}
     fallow.close()
 
 
 def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: Config, fake: FakeCgroups) -> None:
-    before = fake.knobs()
+    before = fake.values()
     fallow = standalone(replace(settings, qos=QosPolicy()), Host())
-    until(fallow, lambda: fallow.throttling.throttle and fallow.throttling.throttle.groups)
-    until(fallow, lambda: throttling_status(fallow.throttling, fallow.config, fallow.clock()).groups[0].limit_milli)
-    text = "\n".join(explanation_lines(requests._explain(fallow, {})))
+    until(fallow, lambda: fallow.throttling.limiter and fallow.throttling.limiter.groups)
+    until(fallow, lambda: throttling_status(fallow.throttling, fallow.clock()).groups[0].limit_milli)
+    text = "\n".join(explanation_lines(fallow.requests.explain({})))
     assert "would be limited to" in text
     assert "in force none, 1 processes not in it yet" in text
-    assert fake.knobs() == before
+    assert fake.values() == before
     fallow.close()
     with pytest.raises(ControlError):
         ask(settings.control_socket, {"request": "status"})
 
 
-def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_pushed_out(
+def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none_is_reclaimed(
     settings: Config, with_memory: FakeCgroups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     where = TaskPlacement(task_id="c1", setting="the.setting")
@@ -279,8 +279,8 @@ def test_tasks_that_share_their_memory_group_with_others_are_said_to_be_why_none
         Placed, "set_cgroup_parent", hookimpl(lambda self, parent: Placement(new_tasks_follow=False, tasks=(where,)))
     )
     fallow = standalone(settings, Host())
-    until(fallow, lambda: "memory_reclaim" in fallow.throttling.unavailable(fallow.config))
-    why = fallow.throttling.unavailable(fallow.config)["memory_reclaim"]
+    until(fallow, lambda: "memory_reclaim" in fallow.throttling.unavailable())
+    why = fallow.throttling.unavailable()["memory_reclaim"]
     assert why.startswith("no group has batch alone; of 1 tasks the first: ")
-    until(fallow, lambda: "the.setting" in fallow.throttling.unavailable(fallow.config)["memory_reclaim"])
+    until(fallow, lambda: "the.setting" in fallow.throttling.unavailable()["memory_reclaim"])
     fallow.close()

@@ -15,7 +15,7 @@ class Heard:
         self.pressures: list[str] = []
         self.changed = threading.Event()
 
-    def wakes(self, proc_root: Path) -> KernelEvents:
+    def events(self, proc_root: Path) -> KernelEvents:
         return KernelEvents(self.pressures.append, self.changed.set, proc_root)
 
 
@@ -25,11 +25,11 @@ def heard() -> Heard:
 
 
 @pytest.fixture
-def wakes(heard: Heard, tmp_path: Path) -> Iterator[KernelEvents]:
+def events(heard: Heard, tmp_path: Path) -> Iterator[KernelEvents]:
     """On a kernel without pressure files."""
-    wakes = heard.wakes(tmp_path / "proc")
-    yield wakes
-    wakes.close()
+    events = heard.events(tmp_path / "proc")
+    yield events
+    events.close()
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - as the kernel lists it
 
 
-def test_a_directory_that_comes_or_goes_is_heard(heard: Heard, wakes: KernelEvents, folder: Path) -> None:
-    wakes.watch([str(folder)])
+def test_a_directory_that_comes_or_goes_is_heard(heard: Heard, events: KernelEvents, folder: Path) -> None:
+    events.watch([str(folder)])
     (folder / "task").mkdir()
     assert heard.changed.wait(5)
     heard.changed.clear()
@@ -52,50 +52,50 @@ def test_a_directory_that_comes_or_goes_is_heard(heard: Heard, wakes: KernelEven
 
 
 def test_what_is_watched_no_longer_is_not_heard(
-    heard: Heard, wakes: KernelEvents, folder: Path, tmp_path: Path
+    heard: Heard, events: KernelEvents, folder: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    wakes.watch([str(folder)])
-    wakes.watch([str(other)])
+    events.watch([str(folder)])
+    events.watch([str(other)])
     (folder / "task").mkdir()
     assert not heard.changed.wait(0.05)
     (other / "task").mkdir()
     assert heard.changed.wait(5)
 
 
-def test_a_directory_that_was_made_anew_is_watched_again(heard: Heard, wakes: KernelEvents, folder: Path) -> None:
-    wakes.watch([str(folder)])
+def test_a_directory_that_was_made_anew_is_watched_again(heard: Heard, events: KernelEvents, folder: Path) -> None:
+    events.watch([str(folder)])
     folder.rmdir()
     assert heard.changed.wait(5)
     folder.mkdir()
-    wakes.watch([str(folder)])
+    events.watch([str(folder)])
     heard.changed.clear()
     (folder / "task").mkdir()
     assert heard.changed.wait(5)
 
 
-def test_a_directory_that_is_not_there_is_no_error(wakes: KernelEvents, tmp_path: Path) -> None:
-    assert wakes.watch([str(tmp_path / "none"), str(tmp_path)]) == [str(tmp_path)]
+def test_a_directory_that_is_not_there_is_no_error(events: KernelEvents, tmp_path: Path) -> None:
+    assert events.watch([str(tmp_path / "none"), str(tmp_path)]) == [str(tmp_path)]
 
 
-def test_a_kernel_without_pressure_says_what_is_missing(wakes: KernelEvents) -> None:
-    assert set(wakes.missing) == {"pressure of cpu", "pressure of memory"}
-    assert not wakes.has("cpu")
-    assert "No such file" in wakes.missing["pressure of cpu"]
+def test_a_kernel_without_pressure_says_what_is_missing(events: KernelEvents) -> None:
+    assert set(events.missing) == {"pressure of cpu", "pressure of memory"}
+    assert not events.has("cpu")
+    assert "No such file" in events.missing["pressure of cpu"]
 
 
 def test_pressure_files_that_take_no_trigger_say_so(heard: Heard, tmp_path: Path) -> None:
     (tmp_path / "pressure" / "cpu").mkdir(parents=True)
-    wakes = heard.wakes(tmp_path)
-    assert "Is a directory" in wakes.missing["pressure of cpu"]
-    wakes.close()
+    events = heard.events(tmp_path)
+    assert "Is a directory" in events.missing["pressure of cpu"]
+    events.close()
 
 
 def test_no_descriptor_is_left_open(heard: Heard, tmp_path: Path) -> None:
     before = descriptors()
     for root in (Path("/proc"), tmp_path):
-        wakes = heard.wakes(root)
-        wakes.watch([str(tmp_path)])
-        wakes.close()
+        events = heard.events(root)
+        events.watch([str(tmp_path)])
+        events.close()
     assert descriptors() == before

@@ -28,13 +28,18 @@ def due(name: str, cpu: int, memory: int, *, take_back: bool = False) -> DueOffe
     return DueOffer(key=key(name), size=Resources(cpu, memory), urgent=True, why="", take_back=taken)  # type: ignore[arg-type]
 
 
-ROWS = [row("n1", 8, 80), row("n2", 8, 80), row("n3", 2, 20)]
+def rows(*found: Row) -> dict[RowKey, Row]:
+    return {each.key: each for each in found}
+
+
+ALL = (row("n1", 8, 80), row("n2", 8, 80), row("n3", 2, 20))
+ROWS = rows(*ALL)
 FALLS = (due("n1", 8, 30), due("n2", 2, 20))
 
 
 def test_nothing_is_said_while_another_node_is_large_enough() -> None:
     assert keep_largest(FALLS[:1], ROWS, TASK, KeepLargest.KEEP) == Kept(due=FALLS[:1])
-    assert keep_largest(FALLS, [*ROWS, row("n4", 4, 40)], TASK, KeepLargest.KEEP) == Kept(due=FALLS)
+    assert keep_largest(FALLS, rows(*ALL, row("n4", 4, 40)), TASK, KeepLargest.KEEP) == Kept(due=FALLS)
 
 
 def test_a_node_elsewhere_that_is_large_enough_lets_all_here_shrink() -> None:
@@ -43,7 +48,7 @@ def test_a_node_elsewhere_that_is_large_enough_lets_all_here_shrink() -> None:
 
 
 def test_a_node_that_is_gone_is_not_large() -> None:
-    assert keep_largest(FALLS, [*ROWS, row("n4", 4, 40, NodeState.GONE)], TASK, KeepLargest.WARN).warning
+    assert keep_largest(FALLS, rows(*ALL, row("n4", 4, 40, NodeState.GONE)), TASK, KeepLargest.WARN).warning
 
 
 def test_before_no_node_is_as_large_as_the_largest_task_that_is_said() -> None:
@@ -63,7 +68,7 @@ def test_the_node_that_is_held_is_the_one_that_misses_least() -> None:
 
 
 def test_a_node_that_is_as_large_as_the_task_now_is_not_sent_its_size_again() -> None:
-    kept = keep_largest([due("n1", 1, 10)], [row("n1", 4, 40)], TASK, KeepLargest.KEEP)
+    kept = keep_largest([due("n1", 1, 10)], rows(row("n1", 4, 40)), TASK, KeepLargest.KEEP)
     assert kept.due == ()
     assert kept.warning
 
@@ -73,7 +78,7 @@ def test_what_is_taken_back_is_not_held() -> None:
     held = keep_largest(falls, ROWS, TASK, KeepLargest.KEEP)
     assert [(d.key.node, d.size) for d in held.due] == [("n2", Resources(4, 40)), ("n1", Resources(8, 30))]
     only = [due("n1", 8, 30, take_back=True)]
-    assert keep_largest(only, ROWS[:1], TASK, KeepLargest.KEEP).due == tuple(only)
+    assert keep_largest(only, rows(ALL[0]), TASK, KeepLargest.KEEP).due == tuple(only)
 
 
 def test_where_no_node_was_large_enough_there_is_nothing_to_keep() -> None:

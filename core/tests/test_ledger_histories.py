@@ -1,6 +1,6 @@
 """Histories of a node whose frameworks promise what they were ever told, with calls and reports that go wrong.
 
-Thousands of drawn ones, all nodes computed at once; some more with taking back; and those of hypothesis, which makes
+Thousands of drawn ones, with one node or several; some more with taking back; and those of hypothesis, which makes
 short what it finds. How many were tried, and what was exposed in them, is printed at the end.
 """
 
@@ -8,13 +8,12 @@ import pytest
 from core.tests.history_counts import Counts
 from core.tests.history_frameworks import NOTHING
 from core.tests.history_happenings import CAPACITY, FLOOR, UNIT, Layout, Step
-from core.tests.history_many import LASTS_SECONDS, Histories, drawn
-from core.tests.history_one import TAKING_BACK, History
+from core.tests.history_many import lived as lived_alone
+from core.tests.history_one import History
 from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from fallow_core.ledger.max_min import Bounds, level
-from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.model.policy import PublishingPolicy
 from fallow_hookspecs import RESOURCE_NAMES
 
@@ -29,33 +28,22 @@ AT_ONCE = 1000
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("part", range(10))
 def test_ten_thousand_histories_lend_nothing_twice(histories: Counts, part: int) -> None:
-    tried = Histories(range(part * AT_ONCE, (part + 1) * AT_ONCE), HURRIED)
-    tried.live()
-    for world in tried.worlds.values():
-        histories.merge(world.counted("histories"))
+    for seed in range(part * AT_ONCE, (part + 1) * AT_ONCE):
+        histories.merge(lived_alone(seed, HURRIED).counted("histories"))
 
 
 @pytest.mark.timeout(300)
 def test_what_is_taken_back_stays_within_the_blast_radius(histories: Counts) -> None:
     for seed in range(100):
-        layout, steps = drawn(seed, full=True)
-        history = History(layout, HURRIED, TAKING_BACK)
-        history.live(steps)
-        histories.merge(history.counted("histories with taking back"))
+        histories.merge(lived_alone(seed, HURRIED, full=True).counted("histories with taking back"))
     assert histories.tried["rows of which Fallow had tasks ended"] > 10
 
 
-def test_a_history_among_many_is_the_same_as_alone() -> None:
-    many = Histories(range(1_000_000, 1_000_040), HURRIED)
-    many.live()
-    for seed, world in zip(range(1_000_000, 1_000_040), many.worlds.values(), strict=True):
-        layout, steps = drawn(seed)
-        alone = History(layout, HURRIED)
-        alone.world.offers_last = LASTS_SECONDS
-        alone.live(steps)
-        assert [repr(row) for row in world.rows.values()] == [
-            repr(row).replace("node='node'", f"node={world.node!r}") for row in alone.world.rows.values()
-        ]
+def test_a_node_without_news_is_computed_again_just_when_time_changes_its_result() -> None:
+    """Rounds that compute every node send the same sizes at the same times."""
+    for seed in range(300):
+        full = seed % 3 == 0
+        assert lived_alone(seed, HURRIED, full=full).sent == lived_alone(seed, HURRIED, full=full, dense=True).sent
 
 
 LAYOUTS = st.builds(
@@ -110,8 +98,8 @@ GONE_AFTER_LOST_GROWTH = [*LOST_GROWTH, Step("lose", 0, 0, 5), Step("register", 
 def lived(layout: Layout, steps: list[Step]) -> History:
     """The history of these steps."""
     note("\n".join(["In short:", *(str(step) for step in steps if step != Step("nothing", 0, 0, 0))]))
-    history = History(layout, POLICY)
-    history.live(steps)
+    history = History([layout], POLICY)
+    history.live([steps])
     return history
 
 
@@ -152,7 +140,8 @@ def test_then_everybody_gets_a_fair_share_and_comes_to_rest(
     world.greedy = dict(zip(world.clusters, busy, strict=False))
     history.pass_time(700)
     published_at = {cluster: network.published_at for cluster, network in world.networks.items()}
-    ledger = node_ledger(world.inputs())
+    ledger = history.state.nodes[world.node].ledger
+    assert ledger is not None
     for name in RESOURCE_NAMES:
         of = ledger.of(name)
         assert of.capacity is not None

@@ -20,21 +20,21 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from fallow_core.cli.live.arranged import arranged
 from fallow_core.cli.live.columns import Column, cut, fit, wrapped
+from fallow_core.cli.live.filter_sort import filter_and_sort
 from fallow_core.cli.live.panels import bar, panels
 from fallow_core.cli.live.screen import Extra, Frame, rooms, screen
 from fallow_core.cli.live.snapshot import NodeAmounts, Snapshot
-from fallow_core.cli.live.state import Kind, Pane, Ref, State
+from fallow_core.cli.live.view_state import Kind, Pane, Ref, ViewState
 
 SIZES = [(80, 24), (200, 50), (60, 12), (20, 5), (10, 3), (80, 1), (300, 100)]
 LONG = "ip-10-20-30-40.eu-central-1.compute.internal:45454 " * 4
 EVIL = "\x1b[2J\x07\nname\t日本語" * 8
 
 
-def drawn(snapshot: Snapshot, width: int, height: int, state: State | None = None, **more: Any) -> list[str]:
+def drawn(snapshot: Snapshot, width: int, height: int, state: ViewState | None = None, **more: Any) -> list[str]:
     """The lines as a terminal of this size would get them, which all fit."""
-    frame = Frame(title="fallow top", clock="12:00:00", snapshot=snapshot, state=state or State(), **more)
+    frame = Frame(title="fallow top", clock="12:00:00", snapshot=snapshot, state=state or ViewState(), **more)
     out = io.StringIO()
     Console(file=out, width=width + 50, height=height, color_system=None).print(screen(frame, width, height))
     lines = out.getvalue().split("\n")[:-1]
@@ -65,21 +65,21 @@ def usual() -> Snapshot:
 
 
 STATES = [
-    State(),
-    State(selected=Ref(Kind.TASK, f"yarn/etl container_{LONG}_300")),
-    State(selected=Ref(Kind.NODE, f"n20-{LONG}"), reverse=True),
-    State(wanted=LONG, typing=True),
-    State(wanted="nothing has this"),
-    State(pane=Pane.HELP, scroll=1000),
-    State(pane=Pane.RECORD, selected=Ref(Kind.TASK, f"yarn/etl container_{LONG}_300")),
-    State(pane=Pane.RECORD, selected=Ref(Kind.NODE, "gone")),
+    ViewState(),
+    ViewState(selected=Ref(Kind.TASK, f"yarn/etl container_{LONG}_300")),
+    ViewState(selected=Ref(Kind.NODE, f"n20-{LONG}"), reverse=True),
+    ViewState(wanted=LONG, typing=True),
+    ViewState(wanted="nothing has this"),
+    ViewState(pane=Pane.HELP, scroll=1000),
+    ViewState(pane=Pane.RECORD, selected=Ref(Kind.TASK, f"yarn/etl container_{LONG}_300")),
+    ViewState(pane=Pane.RECORD, selected=Ref(Kind.NODE, "gone")),
 ]
 EXTRA = Extra(caption=EVIL, title=LONG, lines=(LONG, Text(LONG), "short", EVIL, *[LONG] * 30))
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("state", STATES, ids=range(len(STATES)))
-def test_whatever_is_shown_fits_the_terminal(width: int, height: int, state: State) -> None:
+def test_whatever_is_shown_fits_the_terminal(width: int, height: int, state: ViewState) -> None:
     for snapshot in (crowded(), usual(), moment(status())):
         drawn(snapshot, width, height, state)
         drawn(snapshot, width, height, state, extra=EXTRA, trouble=LONG, ascii_only=True)
@@ -124,13 +124,13 @@ def test_in_a_crowd_every_table_keeps_its_place_and_says_what_is_not_seen() -> N
 def test_what_is_selected_is_marked_and_in_sight_wherever_it_is() -> None:
     for number in (0, 3, 250, 499):
         name = f"container_{LONG}_{number}"
-        state = State(selected=Ref(Kind.TASK, f"yarn/etl {name}"))
+        state = ViewState(selected=Ref(Kind.TASK, f"yarn/etl {name}"))
         (marked,) = [line for line in drawn(crowded(), 80, 24, state) if line.startswith(">")]
         assert f"_{number} " in marked
 
 
 def test_a_record_fills_the_screen_and_scrolls() -> None:
-    state = State(pane=Pane.RECORD, selected=Ref(Kind.NODE, "worker-1"))
+    state = ViewState(pane=Pane.RECORD, selected=Ref(Kind.NODE, "worker-1"))
     lines = drawn(usual(), 80, 10, state)
     assert lines[1] == " node worker-1, publishing mode enforce (offers are sent)"
     assert drawn(usual(), 80, 10, replace(state, scroll=2))[1] == " CPU, cores"
@@ -153,8 +153,8 @@ def test_what_is_not_there_is_said_in_a_line() -> None:
 
 
 def test_what_is_typed_and_what_is_chosen_is_seen() -> None:
-    assert drawn(usual(), 80, 24, State(typing=True, wanted="etl"))[-1] == " show what has: etl_"
-    chosen = State(wanted="etl", sort="cpu", reverse=True)
+    assert drawn(usual(), 80, 24, ViewState(typing=True, wanted="etl"))[-1] == " show what has: etl_"
+    chosen = ViewState(wanted="etl", sort="cpu", reverse=True)
     assert drawn(usual(), 80, 24, chosen)[-1].startswith(" by cpu  reversed  only 'etl'  q end")
 
 
@@ -215,7 +215,7 @@ def test_a_wide_character_counts_as_two_and_nothing_reaches_the_terminal_that_wo
 
 
 def test_room_goes_to_the_tables_above_first_and_then_evenly() -> None:
-    found = arranged(crowded(), State())
+    found = filter_and_sort(crowded(), ViewState())
     assert (len(found.nodes), len(found.tasks)) == (31, 500)
 
     def shared(height: int) -> list[int | None]:

@@ -16,10 +16,10 @@ from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.status import ProcessStatus, Status, run_status
 from fallow_core.cli.live.record import GONE, record
 from fallow_core.cli.live.snapshot import Account, Snapshot
-from fallow_core.cli.live.state import Kind, Ref
+from fallow_core.cli.live.view_state import Kind, Ref
 from fallow_core.cli.top import source_of
 from fallow_core.errors import ControlError, NotRunningError
-from fallow_core.ledger.take_back import Started, TakeBacks
+from fallow_core.ledger.take_back import Started
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
 
 
@@ -96,7 +96,7 @@ def test_in_observe_mode_what_would_be_told_is_a_decision(folder: Path) -> None:
     observe = PublishingPolicy(mode=PublishingMode.OBSERVE)
     framework = Framework(time.monotonic, a1=size(8))
     fallow = standalone(config(folder, {"etl": framework}, publishing=observe), host)
-    until(fallow, lambda: fallow.controller.due)
+    until(fallow, lambda: fallow.controller.state.due)
     with serving(fallow):
         found = source_of(folder / "control")()
     fallow.close()
@@ -227,7 +227,7 @@ def test_what_holds_now_comes_first_and_then_the_newest() -> None:
     assert record(found, Ref(Kind.EVENT, found.events[0].key))[0].startswith("yarn/etl n1:45454: CPU, cores above the")
     assert record(found, Ref(Kind.EVENT, found.events[1].key)) == [
         "3 s ago memory_evict terminated 1 task",
-        "  ends c2: frees 3 GiB",
+        "  terminates c2: frees 3 GiB",
     ]
     assert record(found, Ref(Kind.EVENT, found.events[2].key)) == [found.events[2].text]
 
@@ -262,8 +262,7 @@ def test_the_take_backs_of_a_controller_are_told_with_their_age(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(tmp_path, monkeypatch, a={"a1": size(8)})
-    started = Started(cluster="alpha/a", resource="cpu", at=world.now - 7.0, amount=500)
-    world.controller.taking_back.state = TakeBacks(started=(started,))
+    world.controller.state.take_backs.started["alpha/a", "cpu"] = (Started(world.now - 7.0, 500),)
     process = ProcessStatus(uptime_seconds=1.0, config_file="f")
     assert to_json(run_status(world.controller, process, world.now))["take_backs"] == [
         {"cluster": "alpha/a", "resource": "cpu", "amount": 500, "ago_seconds": 7.0}

@@ -50,7 +50,7 @@ def test_what_was_moved_is_read_at_once_and_nothing_else(fake: Fake) -> None:
     found = Memberships(fake, "/proc")
     for process in (ONE, OTHER):
         found.text(process, 0.0)
-    found.look_again([OTHER])
+    found.reread([OTHER])
     assert [found.text(process, 1.0) for process in (ONE, OTHER)] == ["1:cpu:/a\n", "1:cpu:/b\n"]
     assert fake.read_of == [7, 8, 8]
 
@@ -59,7 +59,7 @@ def test_one_that_has_ended_is_told_and_what_is_asked_no_more_is_forgotten(fake:
     found = Memberships(fake, "/proc")
     first = found.text(ONE, 0.0)
     found.text(OTHER, 0.0)
-    found.forget_but({ONE})
+    found.forget_except({ONE})
     del fake.texts[8]
     with pytest.raises(FileNotFoundError):
         found.text(OTHER, 1.0)

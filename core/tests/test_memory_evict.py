@@ -12,11 +12,11 @@ POLICY = MemoryEvictPolicy(threshold_percent=90, lower_percent=85, cool_down_sec
 FRESH = MemoryEvictState()
 
 
-def test_below_the_mark_nothing_has_to_be_freed() -> None:
+def test_below_the_threshold_nothing_has_to_be_freed() -> None:
     assert decide(node_view(memory_used=90 * GIB - 1), POLICY, FRESH) == (FRESH, None)
 
 
-def test_at_the_mark_all_above_the_lower_mark_has_to_be_freed() -> None:
+def test_at_the_threshold_all_above_the_lower_threshold_has_to_be_freed() -> None:
     state, need = decide(node_view(memory_used=90 * GIB), POLICY, FRESH)
     assert need is not None
     assert need.amount == 5 * GIB

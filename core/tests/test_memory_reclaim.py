@@ -13,12 +13,12 @@ FRESH = MemoryReclaimState()
 COLD = {"yarn": GroupMemory(droppable=4 * GIB, swappable=2 * GIB)}
 
 
-def test_below_the_mark_nothing_is_pushed_out() -> None:
+def test_below_the_threshold_nothing_is_reclaimed() -> None:
     state, reclaim = decide(node_view(memory_used=85 * GIB - 1), COLD, POLICY, FRESH)
     assert (state, reclaim) == (MemoryReclaimState(swappable=2 * GIB), None)
 
 
-def test_at_the_mark_a_step_is_pushed_out_with_its_arithmetic() -> None:
+def test_at_the_threshold_a_step_is_reclaimed_with_its_arithmetic() -> None:
     state, reclaim = decide(node_view(memory_used=88 * GIB), COLD, POLICY, FRESH)
     assert reclaim is not None
     assert (dict(reclaim.groups), reclaim.enforce) == ({"yarn": GIB}, True)
@@ -33,7 +33,7 @@ def test_at_the_mark_a_step_is_pushed_out_with_its_arithmetic() -> None:
     assert state == MemoryReclaimState(begun_at=NOW, asked_at=NOW, swappable=2 * GIB)
 
 
-def test_no_more_is_pushed_out_than_is_above_the_mark_or_cold() -> None:
+def test_no_more_is_reclaimed_than_is_above_the_threshold_or_cold() -> None:
     _, little = decide(node_view(memory_used=85 * GIB + 5 * LEAST_BYTES), COLD, POLICY, FRESH)
     assert little is not None
     assert dict(little.groups) == {"yarn": 5 * LEAST_BYTES}
@@ -74,7 +74,7 @@ def test_when_memory_suffices_again_the_next_shortage_begins_anew() -> None:
     assert state.begun_at == NOW + 9
 
 
-def test_an_old_reading_or_none_pushes_nothing_out() -> None:
+def test_an_old_reading_or_none_reclaims_nothing() -> None:
     old = node_view(memory_used=99 * GIB, sample_age=10.1)
     assert decide(old, COLD, POLICY, FRESH)[1] is None
     assert decide(replace(old, sample=NodeSample()), COLD, POLICY, FRESH)[1] is None

@@ -1,4 +1,5 @@
 import http.client
+import os
 import re
 import socket
 import urllib.error
@@ -14,7 +15,7 @@ from core.tests.qos_values import seen
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from fallow_core.agent.eviction.evictor import Agent
+from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.api import metrics, metrics_server
 from fallow_core.api.status import ProcessStatus, RefusedFile, run_status
 from fallow_core.api.throttling import ThrottlingStatus
@@ -55,18 +56,18 @@ def port() -> int:
         return int(probe.getsockname()[1])
 
 
-def agent_of(world: World) -> Agent:
-    return Agent(NODE, QosPolicy(), TerminationsFile(world.state_dir, boot_id="b"), world.now)
+def agent_of(world: World) -> Evictor:
+    return Evictor(NODE, QosPolicy(), TerminationsFile(world.state_dir, boot_id="b"), world.now)
 
 
-def families_of(world: World, problems: int = 0, agent: Agent | None = None) -> list[Metric]:
+def families_of(world: World, problems: int = 0, agent: Evictor | None = None) -> list[Metric]:
     process = ProcessStatus(
         uptime_seconds=1.0,
         config_file="f",
         refused_files=(RefusedFile(file="f", since=0.0, problems=("wrong",) * problems),) if problems else (),
     )
     status = run_status(world.controller, process, world.now)
-    switches = world.controller.journal.content.switches
+    switches = world.controller.journal.memory.switches
     return metrics.families(status, switches, agent or agent_of(world), NO_THROTTLING)
 
 
@@ -249,7 +250,8 @@ def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pyt
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     world.controller.leave(ExitMode.FLOOR)
     world.run(2)
     assert value(world, "fallow_journal_writable") == 0
@@ -258,10 +260,10 @@ def test_a_journal_that_cannot_be_written_is_seen(world: World, monkeypatch: pyt
 def test_tasks_are_counted_by_cluster_and_state_and_terminations_by_strategy(world: World) -> None:
     agent = agent_of(world)
     agent.tasks = tuple(
-        seen(name, cluster="alpha/a", termination=termination)
-        for name, termination in (("t1", False), ("t2", False), ("t3", True))
+        seen(name, cluster="alpha/a", terminating=terminating)
+        for name, terminating in (("t1", False), ("t2", False), ("t3", True))
     )
-    agent.ended["alpha/a", "memory_evict"] = 4
+    agent.terminated["alpha/a", "memory_evict"] = 4
     found = samples_of(families_of(world, agent=agent))
 
     def tasks(cluster: str, state: str) -> float:
@@ -284,8 +286,8 @@ def test_take_backs_that_started_are_counted(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(fake_framework, "HONOURED", takes_back)
     accounts = {"a": AccountPolicy(take_back=TakeBack.ALLOWED)}
     world = World(tmp_path, monkeypatch, accounts=accounts, a={"a1": size(8)}, b={"b1": size(8)})
-    policy = world.controller.taking_back.policy
-    world.controller.taking_back.policy = replace(policy, mode=PublishingMode.ENFORCE)
+    policy = world.controller.state.take_back
+    world.controller.state.take_back = replace(policy, mode=PublishingMode.ENFORCE)
     world.run(5)
     world.frameworks["a"].nodes["a1"].allocated = size(4)
     world.run(5)

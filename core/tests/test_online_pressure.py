@@ -35,7 +35,7 @@ def pressed(*worst: float) -> list[bool]:
     return found
 
 
-def test_it_begins_at_the_mark_and_ends_below_the_lower_one() -> None:
+def test_it_begins_at_the_threshold_and_ends_below_the_lower_one() -> None:
     assert pressed(9.9, 10.0, 5.0, 4.9, 9.9) == [False, True, True, False, False]
 
 
@@ -54,7 +54,7 @@ def test_while_it_lasts_batch_gets_a_step_less_each_second_than_it_uses_and_no_l
     assert found == [3000, 2200, 1400, 600, 160, 160, 160, 160]
 
 
-def test_looks_that_come_sooner_do_not_give_back_what_was_taken() -> None:
+def test_probes_that_come_sooner_do_not_give_back_what_was_taken() -> None:
     state, found = CpuSuppressState(), list[int]()
     for tenth in range(20):
         state, limits = suppress(view(1000, 4000, at=1000.0 + tenth / 10), ONE, POLICY, state, pressed=True)
@@ -105,16 +105,16 @@ def test_a_group_that_is_gone_waits_for_nothing(batch: Batch) -> None:
     del batch.fake.garbage[FILE]
     batch.fake.vanish("online")
     batch.run(2)
-    assert batch.throttle.pressure.state.pressed_at is None
-    assert batch.throttle.pressure.unavailable == {}
+    assert batch.limiter.pressure.state.pressed_at is None
+    assert batch.limiter.pressure.unavailable == {}
 
 
 @pytest.mark.parametrize("text", ["", "some avg10=x", "full avg10=1.00 avg60=0.00"])
 def test_what_no_kernel_writes_is_no_reading_and_is_said(batch: Batch, text: str) -> None:
     batch.fake.garbage[FILE] = text
     batch.tick()
-    assert batch.throttle.pressure.state.stalls == {}
-    assert FILE in batch.throttle.pressure.unavailable["online"]
+    assert batch.limiter.pressure.state.stalls == {}
+    assert FILE in batch.limiter.pressure.unavailable["online"]
 
 
 def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,14 +122,14 @@ def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     made(batch, "c1")
     batch.modes(ENFORCE, ENFORCE, online_pressure=PRESSURE)
     batch.run(2)
-    assert batch.throttle.pressure.unavailable == {"online": NO_PRESSURE}
+    assert batch.limiter.pressure.unavailable == {"online": NO_PRESSURE}
 
 
 def test_explain_says_who_waits_and_what_batch_gets(batch: Batch) -> None:
     def explained(policy: OnlinePressurePolicy) -> str:
         batch.modes(ENFORCE, ENFORCE, online_pressure=policy)
         batch.tick()
-        shown = pressure(batch.throttle, policy, batch.now)
+        shown = pressure(batch.limiter, policy, batch.now)
         status = ThrottlingStatus(
             cpu_suppress=StrategyMode.ENFORCE,
             cgroup_reconcile=StrategyMode.ENFORCE,

@@ -28,7 +28,7 @@ def settled(orders: Orders, host: Host, members: Members | None = None) -> list[
 
 def test_an_order_goes_to_the_plugin_and_its_answer_comes_once(host: Host) -> None:
     orders = Orders(HOST)
-    orders.give(order("a", "b", force=True), host.instances, {}, host.now)
+    orders.give(order("a", "b", force=True), host.instances, {})
     assert host.killer.given == [(("a", "b"), True)]
     assert settled(orders, host) == [{"a": KillResult.TERMINATING, "b": KillResult.TERMINATING}]
     assert settled(orders, host) == []
@@ -37,32 +37,32 @@ def test_an_order_goes_to_the_plugin_and_its_answer_comes_once(host: Host) -> No
 def test_the_plugin_is_asked_and_nothing_is_signalled_while_its_lane_is_free(host: Host) -> None:
     orders = Orders(HOST)
     with child() as process:
-        orders.give(order("a", force=True), host.instances, {key("a"): [identity(process)]}, host.now)
+        orders.give(order("a", force=True), host.instances, {key("a"): [identity(process)]})
         settled(orders, host, {key("a"): [identity(process)]})
         assert process.poll() is None
 
 
 @pytest.mark.parametrize(("force", "status"), [(False, -15), (True, -9)])
-def test_core_ends_the_task_at_once_while_the_lane_is_busy(
+def test_core_terminates_the_task_at_once_while_the_lane_is_busy(
     host: Host, caplog: pytest.LogCaptureFixture, force: bool, status: int
 ) -> None:
     host.hold()
     orders = Orders(HOST)
-    orders.give(order("other"), host.instances, {}, host.now)
+    orders.give(order("other"), host.instances, {})
     with child() as process:
-        orders.give(order("a", force=force), host.instances, {key("a"): [identity(process)]}, host.now)
+        orders.give(order("a", force=force), host.instances, {key("a"): [identity(process)]})
         assert process.wait(5) == status
     assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
     assert host.killer.orders == []
     assert messages(caplog.records, "kill_by_core") == [f"kill_by_core cluster={CLUSTER} tasks=a"]
 
 
-def test_core_ends_the_task_when_the_call_has_stalled_and_does_so_once(host: Host) -> None:
+def test_core_terminates_the_task_when_the_call_has_stalled_and_does_so_once(host: Host) -> None:
     host.hold()
     orders = Orders(HOST)
     with child(*DEAF) as process:
         members = {key("a"): [identity(process)]}
-        orders.give(order("a", force=True), host.instances, members, host.now)
+        orders.give(order("a", force=True), host.instances, members)
         host.now += KILL_TIMEOUT_SECONDS - 0.1
         assert settled(orders, host, members) == []
         assert process.poll() is None
@@ -75,19 +75,19 @@ def test_core_ends_the_task_when_the_call_has_stalled_and_does_so_once(host: Hos
 def test_an_answer_that_comes_after_all_is_heard(host: Host) -> None:
     host.hold()
     orders = Orders(HOST)
-    orders.give(order("a"), host.instances, {}, host.now)
+    orders.give(order("a"), host.instances, {})
     host.now += KILL_TIMEOUT_SECONDS
     assert settled(orders, host) == [{"a": KillResult.FAILED}]
     host.release()
     assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
 
 
-def test_core_ends_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_core_terminates_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     host.killer.fails = ConnectionError("refused")
     orders = Orders(HOST)
     with child() as process:
         members = {key("a"): [identity(process)]}
-        orders.give(order("a"), host.instances, members, host.now)
+        orders.give(order("a"), host.instances, members)
         assert settled(orders, host, members) == [{"a": KillResult.TERMINATING}]
         assert process.wait(5) == -15
     assert "ConnectionError: refused" in messages(caplog.records, "kill_failed")[0]
@@ -96,7 +96,7 @@ def test_core_ends_the_task_when_the_call_fails(host: Host, caplog: pytest.LogCa
 def test_a_call_that_stalled_and_then_fails_signals_nobody_a_second_time(host: Host) -> None:
     host.hold()
     orders = Orders(HOST)
-    orders.give(order("a", force=True), host.instances, {}, host.now)
+    orders.give(order("a", force=True), host.instances, {})
     host.now += KILL_TIMEOUT_SECONDS
     settled(orders, host)
     host.killer.fails = ConnectionError("refused")
@@ -109,7 +109,7 @@ def test_a_call_that_stalled_and_then_fails_signals_nobody_a_second_time(host: H
 def test_an_answer_that_comes_while_the_others_are_looked_at_is_not_lost(host: Host) -> None:
     host.hold()
     orders = Orders(HOST)
-    orders.give(order("a"), host.instances, {}, host.now)
+    orders.give(order("a"), host.instances, {})
     host.now += KILL_TIMEOUT_SECONDS
     found = []
     for _, outcome in orders.settle({}, host.now):
@@ -119,13 +119,13 @@ def test_an_answer_that_comes_while_the_others_are_looked_at_is_not_lost(host: H
     assert settled(orders, host) == [{"a": KillResult.TERMINATING}]
 
 
-def test_a_process_whose_pid_is_anothers_by_now_is_not_ended(host: Host) -> None:
+def test_a_process_whose_pid_is_anothers_by_now_is_not_terminated(host: Host) -> None:
     host.killer.fails = ConnectionError("refused")
     orders = Orders(HOST)
     with child() as process:
         who = identity(process)
         members = {key("a"): [Process(who.pid, who.start_ticks - 1)], key("b"): [who]}
-        orders.give(order("a", force=True), host.instances, members, host.now)
+        orders.give(order("a", force=True), host.instances, members)
         ((_, outcome),) = orders.settle(members, host.now)
         assert outcome.answers["a"].result is KillResult.FAILED
         assert outcome.answers["a"].reason == "no process of it was seen"
@@ -141,7 +141,7 @@ def test_processes_that_may_not_be_signalled_are_told(host: Host, monkeypatch: p
     orders = Orders(HOST)
     with child() as process:
         members = {key("a"): [identity(process)]}
-        orders.give(order("a"), host.instances, members, host.now)
+        orders.give(order("a"), host.instances, members)
         ((_, outcome),) = orders.settle(members, host.now)
     assert outcome.answers["a"].reason == "this user may not signal its processes"
 
@@ -149,12 +149,12 @@ def test_processes_that_may_not_be_signalled_are_told(host: Host, monkeypatch: p
 @pytest.mark.parametrize("route", [Route.CONTROLLER, Route.EVICTION])
 def test_nobody_here_carries_out_what_only_others_could(host: Host, route: Route) -> None:
     orders = Orders(HOST)
-    orders.give(order("a", route=route), host.instances, {}, host.now)
+    orders.give(order("a", route=route), host.instances, {})
     assert settled(orders, host) == [{"a": KillResult.NO_ACCESS}]
     assert host.killer.orders == []
 
 
 def test_an_order_whose_plugin_is_not_built_yet_has_no_answer(host: Host) -> None:
     orders = Orders(HOST)
-    orders.give(order("a"), {}, {}, host.now)
+    orders.give(order("a"), {}, {})
     assert settled(orders, host) == []

@@ -17,7 +17,9 @@ MUCH = {ETL: 1000 * GIB, ADHOC: 1000 * GIB}
 def over(now: float, *tasks: Any, **more: Any) -> NodeView:
     """60 GiB can be lent, and etl has 70 GiB allocated."""
     rows = {ETL: (70 * GIB, 0)}
-    return node_view(*tasks, now=now, **{"memory_batch": 60 * GIB, "rows": rows, "may_pay": MUCH, **more})
+    return node_view(
+        *tasks, now=now, **{"memory_batch": 60 * GIB, "rows": rows, "termination_budget_bytes": MUCH, **more}
+    )
 
 
 def asked(
@@ -68,7 +70,7 @@ def test_time_inside_the_floor_does_not_count() -> None:
     assert [n for n, need in enumerate(asked(views)) if need is not None] == [30]
 
 
-def test_an_account_above_its_target_on_a_node_that_fits_drains_and_ends_nothing() -> None:
+def test_an_account_above_its_target_on_a_node_that_fits_drains_and_terminates_nothing() -> None:
     assert asked([drains(NOW + n) for n in range(20)]) == [None] * 20
 
 
@@ -95,10 +97,10 @@ def test_it_never_goes_below_the_masters() -> None:
 
 
 def test_an_account_may_lose_no_more_than_it_may_and_one_that_is_not_named_nothing() -> None:
-    need = last([over(NOW + n, may_pay={ETL: 3 * GIB}) for n in range(11)])
+    need = last([over(NOW + n, termination_budget_bytes={ETL: 3 * GIB}) for n in range(11)])
     assert need is not None
     assert (need.amount, need.at_most) == (3 * GIB, 3 * GIB)
-    assert asked([over(NOW + n, may_pay={ADHOC: 3 * GIB}) for n in range(20)]) == [None] * 20
+    assert asked([over(NOW + n, termination_budget_bytes={ADHOC: 3 * GIB}) for n in range(20)]) == [None] * 20
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_an_account_may_lose_no_more_than_it_may_and_one_that_is_not_named_nothi
     ],
     ids=["no capacity", "old sample", "no sample", "incomplete list"],
 )
-def test_a_lost_input_ends_nothing_and_forgets_nothing(spoilt: Callable[[NodeView], NodeView]) -> None:
+def test_a_lost_input_terminates_nothing_and_forgets_nothing(spoilt: Callable[[NodeView], NodeView]) -> None:
     state = OverdraftEvictState()
     for n in range(10):
         state, _ = decide(over(NOW + n), POLICY, state)
@@ -167,8 +169,10 @@ def test_after_a_need_the_account_waits_for_the_cool_down() -> None:
     assert [n for n, need in enumerate(needs) if need is not None] == [10, 30]
 
 
-def test_cpu_in_overdraft_ends_nothing() -> None:
-    views = [node_view(seen("t", cpu=64_000), now=NOW + n, cpu_allowed=0, may_pay=MUCH) for n in range(20)]
+def test_cpu_in_overdraft_terminates_nothing() -> None:
+    views = [
+        node_view(seen("t", cpu=64_000), now=NOW + n, cpu_allowed=0, termination_budget_bytes=MUCH) for n in range(20)
+    ]
     assert asked(views) == [None] * 20
 
 
@@ -180,7 +184,7 @@ def test_an_account_that_was_stopped_pays_down_to_its_masters_also_where_all_fit
     assert need is not None
     assert (need.amount, need.clusters) == (66 * GIB, frozenset({ETL}))
     assert need.why == "for 10 s yarn/etl has run although it was stopped"
-    nothing = [replace(over(NOW + n, **fits, may_pay={}), stopped=frozenset({ETL})) for n in range(11)]
+    nothing = [replace(over(NOW + n, **fits, termination_budget_bytes={}), stopped=frozenset({ETL})) for n in range(11)]
     assert last(nothing) is None
 
 

@@ -275,7 +275,7 @@ def test_explain_shows_who_was_spared_by_a_wrapper_and_why(tmp_path: Path, monke
     host.fill(92)
     host.run(5)
     assert host.killer.orders == []
-    said = [line for decided in decisions(host.agent, host.now) for line in decided.outcomes]
+    said = [line for decided in decisions(host.evictor, host.now) for line in decided.outcomes]
     assert any("spared: it is the payroll (wrapper payroll)" in line for line in said), said
 
 

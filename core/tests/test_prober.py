@@ -32,20 +32,20 @@ def test_what_comes_and_goes_is_listed_twice_and_no_more_often_than_that(tmp_pat
     now, woken = [100.0], []
     seen = Prober(config(tmp_path, {}), lambda: now[0], lambda: woken.append(1))
     try:
-        assert not seen.lists_again()
-        assert seen.lists_in == schedule.LONGEST_SECONDS
-        now[0] += prober.LIST_AGAIN_SECONDS + 0.01
+        assert not seen.list_tasks_now()
+        assert seen.list_tasks_in_seconds == schedule.LONGEST_SECONDS
+        now[0] += prober.LIST_INTERVAL_SECONDS + 0.01
         for _ in range(3):
             seen._on_change()
         assert len(woken) == 3
-        assert seen.lists_in == 0
-        assert seen.lists_again()
-        assert not seen.lists_again()  # a directory may be made before a process is in it: once more a little later
-        assert 0 < seen.lists_in <= prober.LIST_AGAIN_SECONDS
-        now[0] += prober.LIST_AGAIN_SECONDS + 0.01
-        assert seen.lists_again()
+        assert seen.list_tasks_in_seconds == 0
+        assert seen.list_tasks_now()
+        assert not seen.list_tasks_now()  # a directory may be made before a process is in it: once more a little later
+        assert 0 < seen.list_tasks_in_seconds <= prober.LIST_INTERVAL_SECONDS
+        now[0] += prober.LIST_INTERVAL_SECONDS + 0.01
+        assert seen.list_tasks_now()
         now[0] += 10
-        assert not seen.lists_again()
+        assert not seen.list_tasks_now()
     finally:
         seen.close()
 
@@ -60,18 +60,18 @@ def test_where_cpu_besides_batch_is_not_seen_it_is_not_looked_for_often(
     monkeypatch.setattr(seen.quick, "cpu", lambda _: None)
     seen.quick.missing = missing
     try:
-        seen.look(settings, sample(used=3500, batch=3000), {"hadoop-yarn"})
+        seen.probe(settings, sample(used=3500, batch=3000), {"hadoop-yarn"})
         assert seen.pause == pause
     finally:
         seen.close()
 
 
-def test_what_does_not_wake_it_is_told(tmp_path: Path) -> None:
+def test_what_causes_no_event_is_told(tmp_path: Path) -> None:
     seen = Prober(config(tmp_path, {}), lambda: 0.0, lambda: None)
-    seen.wakes.missing["pressure of cpu"] = "no such file"
+    seen.kernel_events.missing["pressure of cpu"] = "no such file"
     seen.quick.missing = "no control group accounts CPU"
     try:
-        assert "pressure of cpu does not wake Fallow: no such file" in seen.missing
+        assert "no kernel events for pressure of cpu: no such file" in seen.missing
         assert seen.missing[-1].endswith("no control group accounts CPU")
     finally:
         seen.close()

@@ -1,5 +1,4 @@
 import errno
-import json
 import os
 import stat
 from collections.abc import Callable
@@ -12,17 +11,18 @@ from core.tests.fake_framework import FLOOR, World, key, size
 from fallow_core.errors import StateError
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import AccountPolicy, ExitMode, Limit, PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.planner.memory import Change, Memory, Original
+from fallow_core.planner.switches import Switch
 from fallow_core.state import publish_journal
-from fallow_core.state.publish_journal import Content, Original, Switch
 from fallow_hookspecs import Offer, Resources
 
 ROW = RowKey("n1", "yarn/etl", "n1:8041")
-CONTENT = Content(
-    in_flight={ROW: (Resources(1000, 2**30), Resources(2000, 2**31))},
-    originals={ROW: Original(size=Resources(8000, 2**33), started="4711@12")},
-    refreshed={ROW: 1.7e9},
-    switches={"yarn/etl": Switch(state=SwitchState.HOLD, who="ada", when=1.7e9, why='a "look"\nat it')},
-)
+CONTENT: dict[str, Any] = {
+    "in_flight": {ROW: (Resources(1000, 2**30), Resources(2000, 2**31))},
+    "originals": {ROW: Original(size=Resources(8000, 2**33), started="4711@12")},
+    "refreshed": {ROW: 1.7e9},
+    "switches": {"yarn/etl": Switch(state=SwitchState.HOLD, who="ada", when=1.7e9, why='a "look"\nat it')},
+}
 
 
 @pytest.fixture
@@ -30,65 +30,85 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path, monkeypatch, a={"a1": size(8)}, b={"b1": size(8)})
 
 
-def break_disk(monkeypatch: pytest.MonkeyPatch, how: str) -> Callable[[], None]:
-    """Writing a journal fails from now on; the result mends it. A read-only directory does not stop root."""
-    broken = True
-    real_open, real_replace, real_fsync = Path.open, Path.replace, os.fsync
+class BrokenDisk:
+    """What fails while it is broken. A read-only directory does not stop root."""
 
-    def fail(code: int) -> None:
-        if broken:
+    def __init__(self) -> None:
+        self.broken = True
+        self._real = {name: getattr(os, name) for name in ("open", "write", "fsync", "fdatasync")}
+        self._open, self._replace = Path.open, Path.replace
+
+    def _fail(self, code: int) -> None:
+        if self.broken:
             raise OSError(code, os.strerror(code))
 
-    def open_part(path: Path, *arguments: Any, **more: Any) -> Any:
+    def open_whole(self, path: Path, *arguments: Any, **more: Any) -> Any:
         if path.suffix == ".part":
-            fail(errno.EROFS)
-        return real_open(path, *arguments, **more)
+            self._fail(errno.EROFS)
+        return self._open(path, *arguments, **more)
 
-    def replace(path: Path, target: Path) -> Path:
-        fail(errno.EACCES)
-        return real_replace(path, target)
+    def open_line(self, path: Any, *arguments: Any, **more: Any) -> Any:
+        if str(path).endswith(".jsonl"):
+            self._fail(errno.EROFS)
+        return self._real["open"](path, *arguments, **more)
 
-    def fsync(descriptor: int) -> None:
-        fail(errno.ENOSPC)
-        real_fsync(descriptor)
+    def replace(self, path: Path, target: Path) -> Path:
+        self._fail(errno.EACCES)
+        return self._replace(path, target)
 
-    name, owner, stub = {
-        "read-only": ("open", Path, open_part),
-        "no rename": ("replace", Path, replace),
-        "full": ("fsync", os, fsync),
-    }[how]
-    monkeypatch.setattr(owner, name, stub)
+    def fsync(self, descriptor: int) -> None:
+        self._fail(errno.ENOSPC)
+        self._real["fsync"](descriptor)
 
-    def mend() -> None:
-        nonlocal broken
-        broken = False
+    def fdatasync(self, descriptor: int) -> None:
+        self._fail(errno.ENOSPC)
+        self._real["fdatasync"](descriptor)
 
-    return mend
+    def write(self, descriptor: int, data: bytes) -> int:
+        return int(self._real["write"](descriptor, data[: len(data) // 2] if self.broken else data))
+
+
+def break_disk(monkeypatch: pytest.MonkeyPatch, how: str) -> Callable[[], None]:
+    """Writing a journal fails from now on; the result mends it."""
+    disk = BrokenDisk()
+    stubs: dict[str, list[tuple[object, str, object]]] = {
+        "read-only": [(Path, "open", lambda *a, **k: disk.open_whole(*a, **k)), (os, "open", disk.open_line)],
+        "no rename": [(Path, "replace", lambda *a: disk.replace(*a))],
+        "full": [(os, "fsync", disk.fsync), (os, "fdatasync", disk.fdatasync)],
+        "nearly full": [(os, "write", disk.write), (os, "fsync", disk.fsync)],
+    }
+    for owner, name, stub in stubs[how]:
+        monkeypatch.setattr(owner, name, stub)
+    return lambda: setattr(disk, "broken", False)
 
 
 # The file
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
-    publish_journal.load(tmp_path).write(CONTENT)
+    publish_journal.load(tmp_path).write(Change(**CONTENT))
     loaded = publish_journal.load(tmp_path)
-    assert loaded.content == CONTENT
+    assert loaded.memory == Memory(**CONTENT)
     assert loaded.lost == ""
 
 
 def test_the_state_directory_is_made_and_private(tmp_path: Path) -> None:
     directory = tmp_path / "new" / "state"
-    publish_journal.load(directory).write(CONTENT)
+    publish_journal.load(directory).write(Change(**CONTENT))
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
 def test_a_state_directory_without_a_journal_is_a_first_start(tmp_path: Path) -> None:
     found = publish_journal.load(tmp_path)
-    assert (found.content, found.lost) == (Content(), "")
+    assert (found.memory, found.lost) == (Memory(), "")
 
 
-GOOD = json.dumps(json.loads('{"version": 1, "in_flight": [], "originals": [], "refreshed": [], "switches": {}}'))
-ROW_TEXT = '["n1", "yarn/etl", "n1:8041", '
+GOOD = '{"version": 1}\n'
+ROW_TEXT = '["n1", "yarn/etl", "n1:8041"]'
+
+
+def with_line(text: str) -> str:
+    return f"{GOOD}{text}\n"
 
 
 @pytest.mark.parametrize(
@@ -96,52 +116,91 @@ ROW_TEXT = '["n1", "yarn/etl", "n1:8041", '
     [
         "",
         GOOD[:-2],
-        "\0" * 300,
-        "\xff\xfe",
-        "[]",
-        "null",
-        "{}",
+        "\0" * 300 + "\n",
+        "\xff\xfe\n",
+        "[]\n",
+        "null\n",
+        "{}\n",
         GOOD.replace("1", "2"),
         GOOD.replace("1", '"1"'),
-        GOOD.replace('"in_flight": []', '"in_flight": [["n1", []]]'),
-        GOOD.replace('"in_flight": []', '"in_flight": [7]'),
-        GOOD.replace('"in_flight": []', f'"in_flight": [{ROW_TEXT}[{{"cpu_milli": 1}}]]]'),
-        GOOD.replace('"in_flight": []', f'"in_flight": [{ROW_TEXT}[{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]'),
-        GOOD.replace('"originals": []', f'"originals": [{ROW_TEXT}{{"size": null}}]]'),
-        GOOD.replace('"refreshed": []', f'"refreshed": [{ROW_TEXT}"yesterday"]]'),
-        GOOD.replace('"switches": {}', '"switches": {"yarn/etl": {"state": "off"}}'),
-        GOOD.replace('"switches": {}', '"switches": []'),
-        "[" * 100_000,
+        with_line(""),
+        with_line('{"in_flight": [["n1", []]]}'),
+        with_line('{"in_flight": [7]}'),
+        with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": 1}}]]]}}'),
+        with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]}}'),
+        with_line(f'{{"originals": [[{ROW_TEXT}, {{"size": null}}]]}}'),
+        with_line(f'{{"refreshed": [[{ROW_TEXT}, "yesterday"]]}}'),
+        with_line('{"switches": [["yarn/etl", {"state": "off"}]]}'),
+        with_line('{"switches": 7}'),
+        "[" * 100_000 + "\n",
     ],
 )
 def test_a_journal_that_cannot_be_read_is_moved_aside_and_said(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "ledger.json"
+    file = tmp_path / "published.jsonl"
     file.write_text(text, encoding="latin-1")
     found = publish_journal.load(tmp_path)
-    assert found.content == Content()
+    assert found.memory == Memory()
     assert found.lost.startswith(f"{file} was unreadable (")
     assert "the sizes found first are lost" in found.lost
     assert not file.exists()
-    assert (tmp_path / "ledger.unreadable").read_text(encoding="latin-1") == text
-    found.write(CONTENT)
-    assert publish_journal.load(tmp_path).content == CONTENT
+    assert (tmp_path / "published.unreadable").read_text(encoding="latin-1") == text
+    found.write(Change(**CONTENT))
+    assert publish_journal.load(tmp_path).memory == Memory(**CONTENT)
 
 
 def test_a_half_written_new_journal_leaves_the_old_one(tmp_path: Path) -> None:
-    publish_journal.load(tmp_path).write(CONTENT)
-    (tmp_path / "ledger.part").write_text('{"version": 1, "in_fli')
-    assert publish_journal.load(tmp_path).content == CONTENT
+    publish_journal.load(tmp_path).write(Change(**CONTENT))
+    (tmp_path / "published.part").write_text('{"version": 1, "in_fli')
+    assert publish_journal.load(tmp_path).memory == Memory(**CONTENT)
 
 
-@pytest.mark.parametrize("how", ["read-only", "no rename", "full"])
+def test_a_change_adds_one_line_and_leaves_the_others(tmp_path: Path) -> None:
+    kept = publish_journal.load(tmp_path)
+    kept.write(Change(**CONTENT))
+    before = kept.path.read_text()
+    kept.write(Change(in_flight={ROW: None}))
+    assert kept.path.read_text().startswith(before)
+    assert kept.path.read_text().count("\n") == before.count("\n") + 1
+    assert publish_journal.load(tmp_path).memory == Memory(**CONTENT | {"in_flight": {}}) == kept.memory
+
+
+def test_a_last_line_that_was_not_written_whole_is_left_out_and_cut_off(tmp_path: Path) -> None:
+    kept = publish_journal.load(tmp_path)
+    kept.write(Change(**CONTENT))
+    with kept.path.open("a") as file:
+        file.write('{"in_flight": [[["n1", "yarn/')
+    found = publish_journal.load(tmp_path)
+    assert (found.memory, found.lost) == (Memory(**CONTENT), "")
+    found.write(Change(in_flight={ROW: None}))
+    assert publish_journal.load(tmp_path).memory == Memory(**CONTENT | {"in_flight": {}})
+
+
+def test_after_many_changes_the_file_is_written_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish_journal, "LINES", 5)
+    kept = publish_journal.load(tmp_path)
+    for number in range(20):
+        kept.write(Change(refreshed={ROW: float(number)}))
+        assert kept.path.read_text().count("\n") <= 6
+        assert publish_journal.load(tmp_path).memory == Memory(refreshed={ROW: float(number)})
+
+
+def test_a_journal_that_somebody_removed_is_written_anew(tmp_path: Path) -> None:
+    kept = publish_journal.load(tmp_path)
+    kept.write(Change(**CONTENT))
+    kept.path.unlink()
+    kept.write(Change(in_flight={ROW: None}))
+    assert publish_journal.load(tmp_path).memory == Memory(**CONTENT | {"in_flight": {}})
+
+
+@pytest.mark.parametrize("how", ["read-only", "nearly full", "full"])
 def test_what_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     kept = publish_journal.load(tmp_path)
-    kept.write(CONTENT)
+    kept.write(Change(**CONTENT))
     break_disk(monkeypatch, how)
     with pytest.raises(StateError, match=f"cannot write {kept.path}: .*; sizes only shrink until it can be written"):
-        kept.write(Content())
-    assert kept.content == CONTENT
-    assert publish_journal.load(tmp_path).content == CONTENT
+        kept.write(Change(in_flight={ROW: None}, switches={"all": Switch(state=SwitchState.STOP)}))
+    assert kept.memory == Memory(**CONTENT)
+    assert publish_journal.load(tmp_path).memory == Memory(**CONTENT)
 
 
 def test_a_state_directory_that_is_none_is_a_clear_error(tmp_path: Path) -> None:
@@ -155,7 +214,7 @@ def test_a_state_directory_that_is_none_is_a_clear_error(tmp_path: Path) -> None
 def test_a_wrong_journal_that_cannot_be_moved_aside_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "ledger.json").write_text("{")
+    (tmp_path / "published.jsonl").write_text("{")
     break_disk(monkeypatch, "no rename")
     with pytest.raises(StateError, match="cannot use the state directory"):
         publish_journal.load(tmp_path)
@@ -251,7 +310,7 @@ def test_a_daemon_first_seen_after_its_size_does_not_change_the_original(world: 
 # A disk that cannot be written
 
 
-@pytest.mark.parametrize("how", ["read-only", "no rename", "full"])
+@pytest.mark.parametrize("how", ["read-only", "nearly full", "full"])
 def test_an_unwritable_journal_lets_only_shrinks_of_known_rows_through(
     world: World, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -266,7 +325,7 @@ def test_an_unwritable_journal_lets_only_shrinks_of_known_rows_through(
     world.run(10)
     shrunk = {"a1": size(2), "b1": size(3)}  # the size of b1 found first is not on the disk
     assert world.sizes() == shrunk
-    assert f"cannot write {world.state_dir}/ledger.json" in world.controller.journal_error
+    assert f"cannot write {world.state_dir}/published.jsonl" in world.controller.journal_error
     world.used = size(0)
     world.run(100)
     assert world.sizes() == shrunk

@@ -18,13 +18,14 @@ from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos import memory_reclaim
 from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import PlanState, Throttled, Throttles, plan, throttling_first
+from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.relief import NodeRelief, Relief, defer_eviction
 from fallow_core.qos.termination import Terminations
-from fallow_core.qos.terminations import begun, being_freed, observed, past
-from fallow_core.qos.victims import Choice, Past
+from fallow_core.qos.terminations import begun, being_freed, history, observed
+from fallow_core.qos.victims import Choice, History
 from fallow_hookspecs import Resources
 
-NOTHING = Past()
+NOTHING = History()
 TASKS = tuple(seen(f"t{n}", cpu=1000, memory=10 * GIB, use=Resources(390, 2 * GIB), age=float(n)) for n in range(10))
 
 
@@ -56,7 +57,7 @@ def node(
         memory_used=used * GIB,
         memory_batch=80 * GIB,
         rows={ETL: (100 * GIB, 0)},
-        may_pay={ETL: 1000 * GIB},
+        termination_budget_bytes={ETL: 1000 * GIB},
         terminating=termination,
     )
 
@@ -129,7 +130,7 @@ def test_observe_goes_on_as_enforce_would() -> None:
                 terminations, view.tasks, frozenset({ETL}), frozenset(), policy().termination, now
             ).terminations
             view = replace(view, terminating=being_freed(terminations))
-            state, choices = plan(view, policy(each), state, past(terminations, policy().termination, now))
+            state, choices = plan(view, policy(each), state, history(terminations, policy().termination, now))
             for choice in choices:
                 terminations = begun(terminations, choice, policy().termination, view.ledger, now)
             mode[each].append([victims for _, _, victims in told(choices)])
@@ -139,9 +140,9 @@ def test_observe_goes_on_as_enforce_would() -> None:
 
 def test_what_was_only_said_is_forgotten_when_the_task_is_gone() -> None:
     state, _ = plan(node(*TASKS), policy(OBSERVE), PlanState(), NOTHING)
-    assert state.pretended == {key(f"t{n}") for n in range(4)}
+    assert state.would_terminate == {key(f"t{n}") for n in range(4)}
     state, _ = plan(node(*TASKS[2:], now=NOW + 1), policy(OBSERVE), state, NOTHING)
-    assert state.pretended == {key("t2"), key("t3")}
+    assert state.would_terminate == {key("t2"), key("t3")}
 
 
 def test_an_enforcing_strategy_does_not_rely_on_what_was_only_said() -> None:
@@ -165,7 +166,7 @@ def test_what_one_strategy_took_from_an_application_counts_in_the_budget_of_the_
         memory_evict=replace(both.memory_evict, threshold_percent=91, lower_percent=91),
         termination=TerminationPolicy(budget=2),
     )
-    lately = Past(terminations_lately={ApplicationKey(ETL, "other"): 1})
+    lately = History(recent_terminations={ApplicationKey(ETL, "other"): 1})
     _, (memory, cpu) = plan(node(*two), both, PlanState(), lately)
     assert told((memory,))[0][2] == {"t0"}
     assert {each.task.task.application_id: each.budget for each in (*cpu.victims, *cpu.runners_up)} == {
@@ -184,7 +185,7 @@ def test_a_need_that_nobody_can_serve_is_told_and_not_repeated_at_once() -> None
 
 def test_an_termination_that_failed_makes_way_for_the_next_candidate() -> None:
     state, (choice,) = plan(node(*TASKS), policy(ENFORCE), PlanState(), NOTHING)
-    failed = Past(failed=frozenset(victim.task.key for victim in choice.victims))
+    failed = History(failed=frozenset(victim.task.key for victim in choice.victims))
     _, (again,) = plan(node(*TASKS, now=NOW + 4), policy(ENFORCE), state, failed)
     assert told((again,)) == [("memory_evict", True, {"t4", "t5", "t6", "t7"})]
 
@@ -196,17 +197,17 @@ def test_the_age_at_which_a_reading_is_as_good_as_none_is_a_setting() -> None:
 
 
 SQUEEZED = st.builds(
-    Throttled, possible=st.booleans(), begun_at=st.one_of(st.none(), st.floats(NOW - 100, NOW, allow_nan=False))
+    Relief, possible=st.booleans(), begun_at=st.one_of(st.none(), st.floats(NOW - 100, NOW, allow_nan=False))
 )
 
 
 @given(memory=SQUEEZED, cpu=SQUEEZED, used=st.integers(80, 100), modes=st.tuples(*[st.sampled_from(StrategyMode)] * 3))
-def test_nothing_ends_before_a_throttle_that_may_bring_it_had_its_time(
-    memory: Throttled, cpu: Throttled, used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode]
+def test_nothing_is_terminated_before_a_throttle_that_may_bring_it_had_its_time(
+    memory: Relief, cpu: Relief, used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode]
 ) -> None:
     every = replace(policy(*modes), memory_reclaim=MemoryReclaimPolicy(window_seconds=5, critical_percent=95))
     every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=60, samples=0))
-    first = throttling_first(every, Throttles(memory=memory, cpu=cpu), NOW)
+    first = defer_eviction(every, NodeRelief(memory=memory, cpu=cpu), NOW)
     _, choices = plan(node(*TASKS, used=used), first, PlanState(), NOTHING)
     needs = {choice.need.strategy for choice in choices}
     waits = memory.possible and (memory.begun_at is None or NOW - memory.begun_at < 5)
@@ -217,35 +218,37 @@ def test_nothing_ends_before_a_throttle_that_may_bring_it_had_its_time(
 
 def test_a_throttle_that_cannot_bring_anything_is_not_waited_for() -> None:
     every = policy(ENFORCE, ENFORCE, ENFORCE)
-    assert throttling_first(every, Throttles(), NOW) == every
-    over = Throttled(possible=True, begun_at=NOW - 3600)
-    assert throttling_first(every, Throttles(memory=over, cpu=over), NOW) == every
+    assert defer_eviction(every, NodeRelief(), NOW) == every
+    over = Relief(possible=True, begun_at=NOW - 3600)
+    assert defer_eviction(every, NodeRelief(memory=over, cpu=over), NOW) == every
 
 
 @given(st.lists(st.tuples(st.integers(70, 100), st.sampled_from([0, 1, 50])), min_size=1, max_size=40))
-def test_whatever_memory_does_no_task_ends_before_what_can_be_swapped_was_tried(course: list[tuple[int, int]]) -> None:
+def test_whatever_memory_does_no_task_is_terminated_before_what_can_be_swapped_was_tried(
+    course: list[tuple[int, int]],
+) -> None:
     every = replace(policy(ENFORCE), memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE, window_seconds=5))
-    state, reclaim, throttles = PlanState(), MemoryReclaimState(), Throttles()
+    state, reclaim, throttles = PlanState(), MemoryReclaimState(), NodeRelief()
     for n, (used, swappable) in enumerate([(70, course[0][1]), *course]):  # it starts without pressure
         now = NOW + n
         view = node(*TASKS, now=now, used=used)
-        state, choices = plan(view, throttling_first(every, throttles, now), state, NOTHING)
+        state, choices = plan(view, defer_eviction(every, throttles, now), state, NOTHING)
         if choices and used < 95 and throttles.memory.possible:
             assert throttles.memory.begun_at is not None
             assert now - throttles.memory.begun_at >= 5
         groups = {"yarn": GroupMemory(droppable=0, swappable=swappable * GIB)}
         reclaim, _ = memory_reclaim.decide(view, groups, every.memory_reclaim, reclaim)
-        throttles = Throttles(memory=Throttled(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
+        throttles = NodeRelief(memory=Relief(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
 
 
-def test_what_is_throttled_and_not_ended_meanwhile_keeps_its_window() -> None:
+def test_what_is_throttled_and_not_terminated_meanwhile_keeps_its_window() -> None:
     every = policy(cpu=ENFORCE)
     every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=10, samples=2))
-    state, limited = PlanState(), Throttles(cpu=Throttled(possible=True, begun_at=NOW))
+    state, limited = PlanState(), NodeRelief(cpu=Relief(possible=True, begun_at=NOW))
     told_at = []
     for n in range(0, 40, 2):
         view = node(*TASKS, now=NOW + n)
-        state, choices = plan(view, throttling_first(every, limited, NOW + n), state, NOTHING)
+        state, choices = plan(view, defer_eviction(every, limited, NOW + n), state, NOTHING)
         told_at += [n] if choices else []
     assert told_at[0] == 20  # its own window begins when the limit has been in force for one
 

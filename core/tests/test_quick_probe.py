@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from fallow_core.node.procfs import PAGE_BYTES
-from fallow_core.node.quick_probe import CpuLook, KeptFile, QuickProbe
+from fallow_core.node.quick_probe import CpuReading, KeptFile, QuickProbe
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
 ZONEINFO = f"Node 0, zone   Normal\n    cpu: 0\n              count:    {100 * 1024 // PAGE_BYTES}\n"
@@ -58,7 +58,7 @@ def test_memory_in_use_is_without_what_can_be_had(fake: Fake) -> None:
     look.close()
 
 
-def test_near_the_mark_what_lists_of_cpus_hold_is_not_in_use_either(fake: Fake) -> None:
+def test_near_the_threshold_what_lists_of_cpus_hold_is_not_in_use_either(fake: Fake) -> None:
     look = fake.look()
     assert look.memory_used(near=600 * 1024) == 500 * 1024
     look.close()
@@ -77,7 +77,7 @@ def test_cpu_besides_batch_is_all_less_the_groups(fake: Fake) -> None:
     assert others(look, ["yarn"]) is None
     fake.now += 0.1
     fake.use(150, 100)
-    assert look.cpu(["yarn"]) == CpuLook(batch_milli=1000, others_milli=500)
+    assert look.cpu(["yarn"]) == CpuReading(batch_milli=1000, others_milli=500)
     fake.now += look.window_seconds / 2
     fake.use(200, 100)
     assert others(look, ["yarn"]) == 500  # too short to say anything
@@ -166,7 +166,7 @@ def test_a_kept_file_that_was_replaced_by_none_is_empty_and_comes_back(tmp_path:
     file.close()
 
 
-def test_the_real_host_can_be_looked_at() -> None:
+def test_the_real_host_can_be_probed() -> None:
     look = QuickProbe()
     used = look.memory_used(near=0)
     assert used is not None

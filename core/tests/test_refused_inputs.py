@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from core.tests.fake_framework import NODE, World, key, size
 
+from fallow_core.log import write
+from fallow_core.model.refused_inputs import RefusedInputs
 from fallow_core.plugins.answers import mismatch_but_parts, sifted
-from fallow_core.refused_inputs import Refused
 from fallow_hookspecs import CapacityReport, Pending, ReportRow, Resources, Task, TaskList, TaskState
 
 
@@ -89,10 +90,10 @@ def test_an_answer_is_checked_but_for_what_its_part_holds() -> None:
 
 def test_what_is_refused_is_told_when_it_begins_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    refused = Refused("yarn/etl")
+    refused = RefusedInputs("yarn/etl")
     for found in ({"n1": "why"}, {"n1": "another reason"}, {"n2": "why"}, {}, {}):
-        refused.note("report", found)
-        refused.note("pending", {})
+        write(refused.note("report", found))
+        write(refused.note("pending", {}))
     words = [record.getMessage().split() for record in caplog.records]
     assert [(line[0], line[3]) for line in words] == [
         ("input_refused", "of=n1"),
@@ -104,7 +105,7 @@ def test_what_is_refused_is_told_when_it_begins_and_when_it_is_over(caplog: pyte
 
 
 def test_what_is_refused_is_a_line_for_people() -> None:
-    refused = Refused("yarn/etl")
+    refused = RefusedInputs("yarn/etl")
     refused.note("report", {"n1": "allocated cpu is negative"})
     assert refused.lines() == ["yarn/etl: report of n1 is refused: allocated cpu is negative"]
 

@@ -1,5 +1,6 @@
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from core.tests.fake_framework import FLOOR, size
@@ -37,6 +38,10 @@ def sizes(place: Place) -> dict[str, object]:
     return {name: place.frameworks[name].sizes()[f"{name}1"] for name in ("etl", "ops")}
 
 
+def shown(place: Place) -> dict[str, Any]:
+    return to_json(place.fallow.requests.status())
+
+
 def names(place: Place) -> list[str]:
     return sorted(place.fallow.controller.clusters)
 
@@ -65,7 +70,7 @@ def test_a_weight_is_changed_without_another_instance(place: Place) -> None:
 def test_a_bad_file_is_refused_shown_and_the_old_one_stays(place: Place, lines: Lines) -> None:
     file = place.cluster("etl", "weigth: 4\n")
     place.until(lambda: place.fallow.refusals.files)
-    status = to_json(place.fallow.status())
+    status = shown(place)
     (refused,) = status["refused_files"]
     assert refused["file"] == str(file)
     assert "unknown key; did you mean 'weight'?" in refused["problems"][0]
@@ -123,9 +128,7 @@ def test_a_changed_spec_is_built_beside_and_takes_the_rows_over(place: Place) ->
 def test_a_changed_spec_that_cannot_be_built_leaves_the_old_instance_at_work(place: Place) -> None:
     place.cluster("etl", host="nowhere")
     place.until(lambda: place.fallow.builds.failed)
-    assert (
-        "KeyError: 'nowhere'; the instance from before goes on" in to_json(place.fallow.status())["failed"]["alpha/etl"]
-    )
+    assert "KeyError: 'nowhere'; the instance from before goes on" in shown(place)["failed"]["alpha/etl"]
     place.host.used = size(4)
     place.until(lambda: sizes(place) == {"etl": size(3), "ops": size(3)})
     place.cluster("etl")  # as it was
@@ -156,12 +159,12 @@ def test_reading_that_hangs_is_shown_and_keeps_nothing_from_going_on(
     hangs = threading.Event()
     place.wait["alpha"] = hangs
     place.cluster("etl", "weight: 4\n")
-    place.until(lambda: "reading the files takes too long" in str(to_json(place.fallow.status())["config_problems"]))
+    place.until(lambda: "reading the files takes too long" in str(shown(place)["config_problems"]))
     place.host.used = size(4)
     place.until(lambda: sizes(place) == {"etl": size(3), "ops": size(3)})
     hangs.set()
     place.until(lambda: place.fallow.refusals.taken == 1)
-    assert to_json(place.fallow.status())["config_problems"] == []
+    assert shown(place)["config_problems"] == []
 
 
 # Removed
@@ -173,14 +176,14 @@ def test_a_removed_cluster_gets_its_floor_and_leaves_when_nothing_of_it_runs(pla
     place.steps(1.2)
     (place.folder / "clusters.d" / "etl.yaml").unlink()
     place.until(lambda: sizes(place)["etl"] == FLOOR)
-    place.until(lambda: "tasks run on etl1" in to_json(place.fallow.status())["removals"].values())
-    shown = "\n".join(status_lines(place.fallow.status()))
-    assert "alpha/etl: removed, but it still counts: tasks run on etl1" in " ".join(shown.split())
+    place.until(lambda: "tasks run on etl1" in shown(place)["removals"].values())
+    text = "\n".join(status_lines(place.fallow.requests.status()))
+    assert "alpha/etl: removed, but it still counts: tasks run on etl1" in " ".join(text.split())
     place.until(lambda: sizes(place)["ops"] == size(8))
     assert node.most.cpu_milli + place.frameworks["ops"].nodes["ops1"].most.cpu_milli <= 10_000
     node.allocated = size(0)
     place.until(lambda: names(place) == ["alpha/ops"] and place.frameworks["etl"].closed.is_set())
-    assert to_json(place.fallow.status())["removals"] == {}
+    assert shown(place)["removals"] == {}
     assert lines("cluster_leaves") == ["cluster_leaves cluster=alpha/etl mode=floor"]
 
 
@@ -188,10 +191,10 @@ def test_nobody_is_lent_what_a_removed_cluster_may_still_promise(place: Place) -
     place.core("onExit: original\n")
     place.read_again()
     (place.folder / "clusters.d" / "etl.yaml").unlink()
-    place.until(lambda: place.fallow.controller.departing.reasons)
+    place.until(lambda: place.fallow.controller.state.removal_reasons)
     place.steps(1.5)
     assert sizes(place) == {"etl": size(5), "ops": size(5)}
-    assert "its scheduler may still start tasks" in place.fallow.controller.departing.reasons["alpha/etl"]
+    assert "its scheduler may still start tasks" in place.fallow.controller.state.removal_reasons["alpha/etl"]
 
 
 def test_a_file_that_comes_back_takes_the_cluster_on_where_it_was(place: Place) -> None:
@@ -200,11 +203,11 @@ def test_a_file_that_comes_back_takes_the_cluster_on_where_it_was(place: Place) 
     text = file.read_text()
     place.steps(1.2)
     file.unlink()
-    place.until(lambda: place.fallow.controller.departing.reasons)
+    place.until(lambda: place.fallow.controller.state.removal_reasons)
     file.write_text(text)
     place.until(
         lambda: (
-            not place.fallow.controller.departing.reasons
+            not place.fallow.controller.state.removal_reasons
             and place.frameworks["etl"].nodes["etl1"].most.cpu_milli > 4000
         )
     )
@@ -230,7 +233,7 @@ def test_a_folder_that_is_gone_removes_no_cluster(place: Place) -> None:
     place.until(lambda: place.fallow.refusals.files)
     place.steps(0.2)
     assert place.fallow.controller.names == ("alpha/etl", "alpha/ops")
-    assert place.fallow.controller.departing.reasons == {}
+    assert place.fallow.controller.state.removal_reasons == {}
     (place.folder / "aside").rename(directory)
     place.until(lambda: not place.fallow.refusals.files)
 
@@ -260,7 +263,7 @@ def test_a_changed_policy_takes_effect(place: Place) -> None:
 
 def test_publishing_can_be_stopped_by_the_file(place: Place) -> None:
     place.core(publishing="publishing: {mode: observe}")
-    place.until(lambda: place.fallow.controller.publishing.mode == "observe")
+    place.until(lambda: place.fallow.controller.state.publishing.mode == "observe")
     place.host.used = size(8)
     place.steps(0.5)
     assert sizes(place) == {"etl": size(5), "ops": size(5)}
@@ -283,7 +286,7 @@ def test_what_a_process_keeps_for_life_is_refused_with_all_else_in_the_file(
     before = place.fallow.config
     place.core(more, capacity="capacity: {cpu: {watermark: 1%}}", **changes)
     place.read_again()
-    (problem,) = to_json(place.fallow.status())["config_problems"]
+    (problem,) = shown(place)["config_problems"]
     assert f"fallow.yaml: {key}: restart Fallow for {key}" in problem
     assert place.fallow.config.policies == before.policies
     assert place.fallow.config.state_dir == before.state_dir

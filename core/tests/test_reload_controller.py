@@ -6,11 +6,11 @@ import pytest
 from core.tests import fake_framework
 from core.tests.fake_framework import FLOOR, NOTHING, WHOLE_NODE, World, key, size
 
-from fallow_core.controller.taking_back import SETTLE_SECONDS
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_core.planner.state import SETTLE_SECONDS
 from fallow_core.plugins.session import PUBLISH_TIMEOUT_SECONDS
 from fallow_hookspecs import NodeState, Process, ResourceCapability, Resources
 
@@ -29,7 +29,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 def departing(world: World) -> dict[str, str]:
-    return world.controller.departing.reasons
+    return world.controller.state.removal_reasons
 
 
 def remove(world: World, name: str, mode: ExitMode = ExitMode.FLOOR) -> None:
@@ -165,7 +165,7 @@ def test_a_removed_cluster_that_is_dead_holds_nobody_up_for_ever(world: World) -
 
 def test_a_cluster_that_only_got_another_name_hands_its_node_over(world: World) -> None:
     world.frameworks["c"] = world.frameworks["a"]
-    world.controller.name("alpha/c")
+    world.controller.add_name("alpha/c")
     world.build("c")
     remove(world, "a")
     world.run(60)
@@ -202,7 +202,7 @@ def test_a_cluster_that_was_never_built_is_removed_with_what_was_awaited_of_it(w
     remove(world, "a")
     assert world.controller.awaited("n1") == ()
     assert departing(world) == {}
-    world.controller.name("alpha/a")
+    world.controller.add_name("alpha/a")
     assert world.controller.awaited("n1") == (key("a", "a1"),)
 
 
@@ -232,7 +232,7 @@ def reload(world: World, chance: random.Random) -> None:
     if chance.random() < 0.6:
         return
     if full not in world.controller.names:
-        world.controller.name(full)
+        world.controller.add_name(full)
         if full not in world.controller.clusters:
             world.build(name)
     elif chance.random() < 0.5 and world.controller.may_succeed(full):
@@ -326,12 +326,12 @@ def test_after_a_changed_policy_what_is_over_only_drains_for_a_while(
     world.run(5)
     world.frameworks["a"].nodes["a1"].allocated = size(4)
     world.run(15)
-    world.controller.taking_back.settle(world.now)
+    world.controller.policy_changed()
     world.used = size(8)
     world.run(SETTLE_SECONDS - 10, step=2)
-    decision = world.controller.taking_back.decisions["memory"][RowKey("n1", "alpha/a", "a1")]
+    decision = world.controller.state.nodes["n1"].decisions[RowKey("n1", "alpha/a", "a1"), "memory"]
     assert decision.why == "the policy was changed a short time ago: it drains"
-    assert world.controller.taking_back.may_pay(world.now) == {}
+    assert world.controller.budgets("n1") == {}
     assert not any(offer.take_back for call in world.frameworks["a"].calls for offer in call)
     world.run(20)
     assert [offer.take_back for offer in world.frameworks["a"].calls[-1]] == [{"memory": 60}]

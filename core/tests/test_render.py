@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from core.tests.fake_framework import HONOURED, NODE, World, size
+from core.tests.fake_framework import HONOURED, NODE, World, key, size
 
 from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.explain import Explanation, run_explanation
@@ -16,6 +16,9 @@ from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, 
 from fallow_core.errors import ControlError
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import NodePolicy, PublishingMode, PublishingPolicy, ResourcePolicy, SwitchState
+from fallow_core.model.sample import NodeSample
+from fallow_core.model.take_back_policy import TakeBackPolicy
+from fallow_core.planner.observations import NodeObservation, TaskSums
 from fallow_core.runtime import restore
 from fallow_hookspecs import (
     Broken,
@@ -26,7 +29,6 @@ from fallow_hookspecs import (
     ResourceCapability,
     Resources,
     Task,
-    TaskList,
     TaskState,
 )
 
@@ -72,7 +74,7 @@ def readable(lines: list[str]) -> str:
 
 
 def test_status_before_anything_is_known_says_so(world: World) -> None:
-    world.controller.tick({})
+    world.observe(NodeSample())
     text = readable(status_lines(status(world, building=["alpha/c"])))
     assert "publishing mode enforce (offers are sent), up 3 h, /etc/fallow/fallow.yaml" in text
     assert "! alpha/c: still being built" in text
@@ -82,7 +84,8 @@ def test_status_before_anything_is_known_says_so(world: World) -> None:
 
 
 def test_status_says_that_the_watermark_alone_keeps_a_node_from_lending(world: World) -> None:
-    world.controller.watched.policies = NodePolicies(default=NodePolicy(cpu=ResourcePolicy(watermark_percent=60)))
+    policies = NodePolicies(default=NodePolicy(cpu=ResourcePolicy(watermark_percent=60)))
+    world.controller.configure(policies, world.policy, TakeBackPolicy())
     world.used = size(6.5)
     world.run(3)
     text = readable(status_lines(status(world)))
@@ -135,8 +138,8 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "failed": {"alpha/c": LONG_REASON},
         "config_problems": [f"/etc/fallow/clusters.d/d.yaml:3: spec.user: {LONG_REASON}"],
         "sample_problems": {"cpu": "CPU time of the host went backwards"},
-        "journal_error": "cannot write /var/lib/fallow/ledger.json: No space left on device",
-        "journal_lost": "/var/lib/fallow/ledger.json was unreadable",
+        "journal_error": "cannot write /var/lib/fallow/published.jsonl: No space left on device",
+        "journal_lost": "/var/lib/fallow/published.jsonl was unreadable",
         "restoring": True,
     }
     text = readable(status_lines(status(world, **more)))
@@ -147,8 +150,8 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "! alpha/c: resourceManager.admin",
         "! /etc/fallow/clusters.d/d.yaml:3: spec.user",
         "! cpu: CPU time of the host went backwards",
-        "! cannot write /var/lib/fallow/ledger.json",
-        "! /var/lib/fallow/ledger.json was unreadable",
+        "! cannot write /var/lib/fallow/published.jsonl",
+        "! /var/lib/fallow/published.jsonl was unreadable",
         "! the original sizes are being put back",
     ):
         assert problem in text
@@ -221,7 +224,7 @@ def test_an_explanation_recomputes_to_the_same_numbers(world: World) -> None:
 
 
 def test_an_explanation_before_anything_is_known_says_so(world: World) -> None:
-    world.controller.tick({})
+    world.observe(NodeSample())
     text = readable(explanation_lines(explanation(world)))
     assert text.count("never measured: no size changes") == 2
 
@@ -261,7 +264,8 @@ def test_an_explanation_says_what_cpu_that_is_not_honoured_does_to_memory(world:
     world.frameworks["a"].spoils = lambda report: replace(
         report, capabilities=Capabilities(cpu=ignored, memory=HONOURED)
     )
-    world.frameworks["a"].listing = TaskList(tasks=(task("c1", cores=1, gib=0.5),), age_seconds=0.0, complete=True)
+    half_a_gib_a_core = TaskSums(requested=size(1, 0.5), largest=size(1, 0.5), shapes={512: 1})
+    world.observed = NodeObservation(tasks={key("a", "a1"): half_a_gib_a_core})
     world.start()
     world.run(15)
     text = " ".join(readable(explanation_lines(explanation(world))).split())

@@ -91,7 +91,7 @@ def test_without_a_running_fallow_this_process_puts_them_back(
         }
     ]
     assert framework.sizes() == {"a1": size(8)}
-    assert publish_journal.load(settings.state_dir).content.switches["alpha/etl"].who == "ada"
+    assert publish_journal.load(settings.state_dir).memory.switches["alpha/etl"].who == "ada"
     os.close(publish_journal.lock(settings.state_dir))
 
 
@@ -226,7 +226,8 @@ def test_a_disk_that_cannot_be_written_is_a_clear_error_and_sends_nothing(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StateError, match=r"cannot write .*: No space left on device"):
         restore.restore(settings, "ada")
     assert len(framework.calls) == calls

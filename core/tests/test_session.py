@@ -249,8 +249,8 @@ def test_the_daemons_of_the_newest_list_are_known_and_told_once(world: World, ca
     caplog.set_level(logging.INFO)
     world.run(20)
     assert [daemon.process.pid for daemon in world.cluster("a").daemons[NODE.name]] == [4711]
-    assert world.cluster("a").started(key("a", "a1")) == "4711@1"
-    assert world.cluster("a").started(key("a", "a2")) == ""
+    assert world.cluster("a").observation(world.now).started(key("a", "a1")) == "4711@1"
+    assert world.cluster("a").observation(world.now).started(key("a", "a2")) == ""
     assert lines(caplog, "daemons_seen") == ["daemons_seen cluster=alpha/a node=n1 pids=[4711]"]
 
 

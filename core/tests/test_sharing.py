@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import cycle, islice, permutations
 from typing import NamedTuple
 
@@ -199,7 +198,7 @@ def filled(c: Claim, offered: int, percent: int) -> Claim:
     """The claim after `percent` of its tasks ended and new ones took what is offered and wanted."""
     kept = c.allocated * (100 - percent) // 100 // c.unit * c.unit
     wanted = offered if c.demand is None else min(offered, c.demand // c.unit * c.unit)
-    return replace(c, allocated=max(kept, wanted))
+    return c._replace(allocated=max(kept, wanted))
 
 
 # Where what is free is promised to everybody

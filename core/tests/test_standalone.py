@@ -101,7 +101,7 @@ def test_a_floor_that_an_earlier_process_saw_losing_tasks_is_not_offered(folder:
     host.used = size(10)
     fallow = standalone(config(folder, {"etl": framework}), host)
     until(fallow, sized(framework, size(0)))
-    fallow.agent.terminations = Terminations()
+    fallow.evictor.terminations = Terminations()
     until(fallow, sized(framework, FLOOR))
 
 
@@ -138,7 +138,7 @@ def test_the_sizes_of_on_exit_are_left_behind(
 def test_in_observe_mode_nothing_is_left_behind(folder: Path, framework: Framework, lines: Lines) -> None:
     observe = PublishingPolicy(mode=PublishingMode.OBSERVE)
     fallow = standalone(config(folder, {"etl": framework}, publishing=observe), loaded_host())
-    run_until(fallow, lambda: fallow.controller.due)
+    run_until(fallow, lambda: fallow.controller.state.due)
     assert framework.calls == []
     assert lines("leaving") == []
 
@@ -219,7 +219,7 @@ def test_a_metrics_address_that_is_taken_ends_it_with_nothing_left(folder: Path)
 
 def test_what_was_wrong_before_it_started_is_told(folder: Path, framework: Framework, lines: Lines) -> None:
     (folder / "state").mkdir()
-    (folder / "state" / "ledger.json").write_text("{")
+    (folder / "state" / "published.jsonl").write_text("{\n")
     problem = Problem(file=folder / "clusters.d" / "ops.yaml", line=3, message="unknown key 'usr'")
     fallow = standalone(config(folder, {"etl": framework}, problems=(problem,)), loaded_host())
     run_until(fallow, sized(framework, size(6)))

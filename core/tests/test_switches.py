@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fallow_core.controller.switches import STRICTNESS, known_scopes, meant, scopes, strictest
 from fallow_core.model.policy import SwitchState
-from fallow_core.state.publish_journal import Switch
+from fallow_core.planner.switches import STRICTNESS, Switch, known_scopes, meant, scopes, strictest
 
 HERE = scopes("yarn/etl", "n1", "night")
 KNOWN = known_scopes(["yarn/etl", "yarn/adhoc", "spark/etl", "spark/all"], ["n1"], ["night"])

@@ -4,7 +4,7 @@ import pytest
 
 from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
 from fallow_core.ledger.rows import RowKey
-from fallow_core.ledger.take_back import Decision, PartState, Situation, TakeBacks, step
+from fallow_core.ledger.take_back import Candidate, Decision, PartState, Situation, TakeBacks, decide_all
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import NodeState
 
@@ -50,6 +50,18 @@ def run(
     takes: TakeBacks, *rows: RowEntry, at: float, situation: Situation = SITUATION, policy: TakeBackPolicy = POLICY
 ) -> tuple[TakeBacks, dict[RowKey, Decision]]:
     return step(takes, ledger(*rows), dict.fromkeys((row.key for row in rows), situation), policy, at)
+
+
+def step(
+    takes: TakeBacks, of: ResourceLedger, situations: dict[RowKey, Situation], policy: TakeBackPolicy, now: float
+) -> tuple[TakeBacks, dict[RowKey, Decision]]:
+    """The state after deciding about all rows of a node, with the one before left as it was, and the decisions."""
+    after = TakeBacks(parts=dict(takes.parts), started=dict(takes.started))
+    candidates = [
+        Candidate(entry=row, resource=of.resource, situation=situations[row.key], node_overdraft=of.to_take_back)
+        for row in of.rows
+    ]
+    return after, {key: found for (key, _), found in decide_all(after, candidates, policy, now).items()}
 
 
 def lasting(takes: TakeBacks, row: RowEntry, situation: Situation = SITUATION) -> tuple[TakeBacks, Decision]:
@@ -138,7 +150,7 @@ def test_the_last_task_that_ends_counts_in_full_for_the_blast_radius() -> None:
     takes, _ = run(FITTED, entry(100, 95), at=0.0, situation=situation, policy=policy)
     takes, decisions = run(takes, entry(100, 95), at=60.0, situation=situation, policy=policy)
     assert decisions[KEY].start
-    assert [begun.amount for begun in takes.started] == [5 + 29]
+    assert [begun.amount for begun in takes.started[KEY.cluster, "memory"]] == [5 + 29]
     takes, _ = run(takes, entry(70, 70), at=61.0, situation=situation, policy=policy)
     takes, _ = run(takes, entry(70, 69), at=62.0, situation=situation, policy=policy)
     _, decisions = run(takes, entry(70, 69), at=130.0, situation=situation, policy=policy)
@@ -147,7 +159,7 @@ def test_the_last_task_that_ends_counts_in_full_for_the_blast_radius() -> None:
 
 def test_two_rows_share_one_blast_radius_the_larger_overdraft_first() -> None:
     other = RowKey("n1", "yarn/etl", "n1:8042")
-    takes = FITTED.with_part(other, "memory", PartState(fitted=True))
+    takes = TakeBacks(parts={(key, "memory"): PartState(fitted=True) for key in (KEY, other)})
     rows = (entry(50, 40), entry(50, 10, key=other))
     policy = replace(POLICY, blast_percent=40)
     takes, _ = run(takes, *rows, at=0.0, policy=policy)
@@ -169,7 +181,7 @@ def test_a_take_back_that_is_no_longer_allowed_is_cancelled() -> None:
     takes, decisions = run(takes, entry(100, 60), at=121.0, situation=replace(SITUATION, allowed=False))
     assert decisions[KEY].cancel
     assert decisions[KEY].fits == 100
-    assert takes.of(KEY, "memory").cancelled_at == 121.0
+    assert takes.parts[KEY, "memory"].cancelled_at == 121.0
 
 
 def test_the_notice_counts_from_when_the_size_is_in_force() -> None:
@@ -241,9 +253,9 @@ def test_a_stop_is_bound_by_blast_radius_adoption_and_time_like_all_take_backs()
     stopped = replace(SITUATION, stopped=True)
     few = replace(POLICY, blast_percent=5)
     takes, _ = run(FITTED, entry(60, 60), at=0.0, situation=stopped, policy=few)
-    assert not takes.started
+    assert not any(takes.started.values())
     takes, _ = run(takes, entry(60, 60), at=60.0, situation=stopped, policy=few)
-    assert sum(started.amount for started in takes.started) == 5
+    assert sum(started.amount for started in takes.started[KEY.cluster, "memory"]) == 5
     _, adopted = lasting(TakeBacks(), entry(60, 60), stopped)
     assert adopted.why.startswith("adopted: ")
     _, old = lasting(FITTED, entry(60, 60), replace(stopped, fresh=False))

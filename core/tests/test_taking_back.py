@@ -1,14 +1,17 @@
 import logging
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from fallow_core.controller.taking_back import TakingBack
+import fallow_hookspecs
 from fallow_core.ledger.due_offers import DueOffer
+from fallow_core.ledger.effective_policy import PolicyNow
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.rows import Row, RowKey, Sent
+from fallow_core.ledger.take_back import Decision
+from fallow_core.log import write
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import (
     AccountPolicy,
     NodePolicy,
@@ -21,7 +24,12 @@ from fallow_core.model.policy import (
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_core.model.task import ObservedTask
-from fallow_hookspecs import Capabilities, NodeState, ResourceCapability, Resources, Task, TaskRole, TaskState
+from fallow_core.planner.node_state import NodeState
+from fallow_core.planner.nodes import Computed
+from fallow_core.planner.observations import NO_TASKS, ClusterObservation, NodeObservation, task_sums
+from fallow_core.planner.state import ClusterState, PlannerState
+from fallow_core.planner.take_back import adopt, decide
+from fallow_hookspecs import Capabilities, ResourceCapability, Resources, Task, TaskRole, TaskState
 
 ETL, OTHER = "yarn/etl", "yarn/other"
 KEY = RowKey("n1", ETL, "n1:8041")
@@ -35,7 +43,7 @@ CAN = Capabilities(cpu=UNCHARGED, memory=UNCHARGED)
 def row(allocated: int = 100, in_force: int = 100, key: RowKey = KEY, **more: Any) -> Row:
     return Row(
         key=key,
-        state=NodeState.RUNNING,
+        state=fallow_hookspecs.NodeState.RUNNING,
         unit=Resources(1, 1),
         floor=Resources(1, 1),
         allocated=Resources(8, allocated),
@@ -58,10 +66,10 @@ def task(name: str, memory: int, *, master: bool = False, cluster: str = ETL, no
 
 
 class Node:
-    """A node with one TakingBack. `batch` is the memory that can be lent; reports and samples are of now."""
+    """A node with its take-backs. `batch` is the memory that can be lent; reports and samples are of now."""
 
     def __init__(self, policy: TakeBackPolicy = POLICY) -> None:
-        self.taking_back = TakingBack(policy)
+        self.state = PlannerState(policies=NodePolicies(), publishing=PUBLISHING, take_back=policy)
         self.capabilities: dict[str, Capabilities | None] = {ETL: CAN, OTHER: CAN}
         self.account = AccountPolicy()
         self.publishing = PUBLISHING
@@ -69,6 +77,7 @@ class Node:
         self.unsure = ""
         self.measured = True
         self.sample_age = self.report_age = 0.0
+        self.found: NodeState | None = None
 
     def step(self, now: float, batch: int, *rows: Row, due: tuple[DueOffer, ...] = ()) -> list[DueOffer]:
         at = now - self.sample_age
@@ -76,7 +85,7 @@ class Node:
             node="n1",
             now=now,
             sample=NodeSample(
-                cpu=Usage(measured_at=at, capacity=100, used=0, batch_used=0),
+                cpu=Usage(measured_at=at, capacity=1000, used=0, batch_used=0),
                 memory=Usage(measured_at=at, capacity=1000, used=1000 - batch, batch_used=0) if self.measured else None,
             ),
             rows=tuple(replace(r, measured_at=now - self.report_age) for r in rows or (row(),)),
@@ -85,8 +94,34 @@ class Node:
             policy=WHOLE_NODE,
             publishing=self.publishing,
         )
-        clusters = {name: cast(Any, SimpleNamespace(capabilities=found)) for name, found in self.capabilities.items()}
-        return self.taking_back.step(due, node_ledger(inputs), inputs, clusters, self.tasks)
+        tasks = task_sums(self.tasks)
+        policy = PolicyNow(policy=WHOLE_NODE)
+        observed = NodeObservation(tasks=tasks)
+        self.found = NodeState(name="n1", observed_since=0.0, observation=observed, policy=policy)
+        self.found.ledger = node_ledger(inputs)
+        self.state.publishing = self.publishing
+        clusters = {
+            name: ClusterObservation(policy=self.account, rows={}, changed=(), reported=True, capabilities=can)
+            for name, can in self.capabilities.items()
+        }
+        for name in clusters:
+            self.state.clusters[name] = ClusterState()
+        for each in inputs.rows:
+            sums = self.state.clusters[each.key.cluster].sums
+            sums.put(each.key, each.allocated, tasks.get(each.key, NO_TASKS))
+        computed = Computed(node=self.found, inputs=inputs, due=list(due))
+        offers, events = decide(self.state, [computed], clusters, now)
+        write(events)
+        return offers["n1"]
+
+    @property
+    def budgets(self) -> dict[str, int]:
+        assert self.found is not None
+        return dict(self.found.budgets)
+
+    def decision(self) -> Decision:
+        assert self.found is not None
+        return self.found.decisions[KEY, "memory"]
 
     def overdraft(self, *rows: Row, batch: int = 60) -> list[DueOffer]:
         """What is due at 160 s: all fitted at 0 s, the rows are in overdraft since 100 s."""
@@ -96,12 +131,12 @@ class Node:
 
     @property
     def why(self) -> str:
-        return self.taking_back.decisions["memory"][KEY].why
+        return self.decision().why
 
     @property
     def size(self) -> int | None:
         """What is taken back to."""
-        active = self.taking_back.decisions["memory"][KEY].state.active
+        active = self.decision().state.active
         return None if active is None else active.size
 
 
@@ -160,8 +195,8 @@ def test_observe_sends_what_is_due_without_it_and_tells_once_what_it_would_do(
     for now in (161.0, 162.0):
         assert node.step(now, 60, due=(drain,)) == [drain]
     assert told(caplog) == ["take_back_would_start"]
-    assert node.taking_back.state.of(KEY, "memory").active is None
-    assert node.taking_back.state.started == ()
+    assert node.state.take_backs.parts[KEY, "memory"].active is None
+    assert node.state.take_backs.started == {}
     node.step(170.0, 200)
     node.step(180.0, 60)
     node.step(250.0, 60)
@@ -180,7 +215,7 @@ def test_what_was_there_at_first_drains_until_it_is_adopted() -> None:
     for now in (0.0, 100.0, 200.0):
         assert node.step(now, 60) == []
     assert "adopted" in node.why
-    assert node.taking_back.adopt([KEY]) == [KEY]
+    assert adopt(node.state, [KEY]) == [KEY]
     (due,) = node.step(201.0, 60)
     assert dict(due.take_back) == {"memory": 60}
 
@@ -199,7 +234,7 @@ def test_adopting_one_row_leaves_the_others_as_they_are() -> None:
     node, other = Node(), RowKey("n1", ETL, "n1:8042")
     rows = row(), row(key=other)
     node.step(0.0, 60, *rows)
-    node.taking_back.adopt([KEY])
+    adopt(node.state, [KEY])
     assert [due.key for due in node.step(100.0, 60, *rows)] == [KEY]
 
 
@@ -285,7 +320,7 @@ def test_the_blast_radius_is_a_share_of_the_whole_cluster_and_of_no_other() -> N
     second, theirs = RowKey("n1", ETL, "n1:8042"), RowKey("n1", OTHER, "n1:8043")
     rows = row(), row(allocated=50, key=second), row(allocated=10, in_force=10, key=theirs)
     node.overdraft(*rows)
-    starts = [b for b in node.taking_back.state.started if b.cluster == ETL]
+    starts = node.state.take_backs.started[ETL, "memory"]
     assert sum(begun.amount for begun in starts) == 15
 
 
@@ -296,31 +331,33 @@ def test_where_the_framework_takes_back_nobody_pays_until_it_did_not_in_its_time
     node = Node()
     node.overdraft()
     node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
-    assert node.taking_back.may_pay(170.0) == {}
+    assert node.budgets == {}
     overdue = 170.0 + 60 + 2 * POLICY.heartbeat_seconds + POLICY.margin_seconds
-    assert node.taking_back.may_pay(overdue - 1) == {}
-    assert node.taking_back.may_pay(overdue) == {ETL: 40}
+    node.step(overdue - 1, 60, row(in_force=60, arrived_sent_at=160.0))
+    assert node.budgets == {}
+    node.step(overdue, 60, row(in_force=60, arrived_sent_at=160.0))
+    assert node.budgets == {ETL: 40}
 
 
 def test_where_the_framework_cannot_take_back_tasks_pay_within_the_blast_radius() -> None:
     node = Node()
     node.capabilities[ETL] = replace(CAN, memory=ResourceCapability(honoured=True))
     node.overdraft()
-    assert node.taking_back.may_pay(160.0) == {ETL: 50}
+    assert node.budgets == {ETL: 50}
 
 
 def test_in_observe_mode_tasks_pay_as_if_the_framework_could_not_take_back() -> None:
     node = Node(replace(POLICY, mode=PublishingMode.OBSERVE))
     node.overdraft()
-    assert node.taking_back.may_pay(160.0) == {ETL: 50}
+    assert node.budgets == {ETL: 50}
 
 
 def test_nobody_pays_for_what_was_there_at_first_or_fits() -> None:
     node = Node(replace(POLICY, mode=PublishingMode.OBSERVE))
     node.step(0.0, 60)
-    assert node.taking_back.may_pay(100.0) == {}
+    assert node.budgets == {}
     node.step(100.0, 1000)
-    assert node.taking_back.may_pay(100.0) == {}
+    assert node.budgets == {}
 
 
 # Stopped by the operator
@@ -367,7 +404,7 @@ def test_where_the_framework_cannot_take_back_tasks_of_what_was_stopped_may_be_e
     node.capabilities[ETL] = None
     stopped(node)
     node.step(160.0, 1000)
-    assert node.taking_back.may_pay(160.0) == {ETL: 50}
+    assert node.budgets == {ETL: 50}
 
 
 def test_a_cancel_gives_no_more_than_what_no_other_scheduler_may_promise() -> None:

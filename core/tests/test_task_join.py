@@ -4,11 +4,12 @@ import pytest
 from core.tests.fake_agent import task
 from core.tests.qos_values import GIB
 
-from fallow_core.agent.eviction.task_join import leaders, requested_by_row, seen_tasks, unsure
+from fallow_core.agent.eviction.task_join import leading_processes, observed_tasks, unsure
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import ListedTasks
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.task import ObservedTask, TaskKey, TaskUsage
+from fallow_core.planner.observations import task_sums
 from fallow_hookspecs import Application, Process, Resources, Task, TaskState
 
 
@@ -21,7 +22,7 @@ def application(name: str, *masters: str) -> Application:
 
 
 def seen(lists: dict[str, ListedTasks], applications: dict[str, list[Application]]) -> dict[TaskKey, ObservedTask]:
-    return {task.key: task for task in seen_tasks("n1", lists, applications, {})}
+    return {task.key: task for task in observed_tasks("n1", lists, applications, {})}
 
 
 def test_applications_are_joined_by_cluster_and_id() -> None:
@@ -44,14 +45,14 @@ def test_a_master_is_one_by_the_word_of_the_node_or_of_its_own_cluster() -> None
 def test_usage_is_joined_by_cluster_and_task() -> None:
     usage = TaskUsage(measured_at=91.0, cpu_milli=500, memory_bytes=GIB)
     lists = {"y/a": of(task("t")), "y/b": of(task("t"))}
-    found = seen_tasks("n1", lists, {}, {TaskKey("y/b", "t"): usage})
+    found = observed_tasks("n1", lists, {}, {TaskKey("y/b", "t"): usage})
     assert {each.cluster: each.usage for each in found} == {"y/a": None, "y/b": usage}
     assert {(each.node, each.measured_at) for each in found} == {("n1", 90.0)}
 
 
-def test_leaders_are_those_of_tasks_that_have_any() -> None:
+def test_leading_processes_are_those_of_tasks_that_have_any() -> None:
     lists = {"y/a": of(task("t", Process(7, 1), Process(8, 1)), task("starting"))}
-    assert leaders(lists) == {TaskKey("y/a", "t"): (Process(7, 1), Process(8, 1))}
+    assert leading_processes(lists) == {TaskKey("y/a", "t"): (Process(7, 1), Process(8, 1))}
 
 
 def test_requests_are_summed_by_node_of_the_framework_and_count_termination_tasks() -> None:
@@ -59,7 +60,7 @@ def test_requests_are_summed_by_node_of_the_framework_and_count_termination_task
         "y/a": of(task("t"), task("termination", state=TaskState.TERMINATING), task("elsewhere", framework_node="nm2")),
         "y/b": of(task("t", requested=Resources(3000, 2 * GIB))),
     }
-    assert requested_by_row(seen(lists, {}).values()) == {
+    assert {key: sums.requested for key, sums in task_sums(seen(lists, {}).values()).items()} == {
         RowKey("n1", "y/a", "nm"): Resources(2000, 2 * GIB),
         RowKey("n1", "y/a", "nm2"): Resources(1000, GIB),
         RowKey("n1", "y/b", "nm"): Resources(3000, 2 * GIB),

@@ -7,9 +7,11 @@ import pytest
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.task_shapes import TaskShape, task_shape
+from fallow_core.ledger.task_shapes import TaskShape, mib_per_core
 from fallow_core.model.policy import NodePolicy, ResourcePolicy
 from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.planner.observations import TaskSums
+from fallow_core.planner.sums import ClusterSums
 from fallow_hookspecs import NodeState, Resources
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -86,7 +88,12 @@ def test_an_account_without_room_for_the_largest_task_is_full() -> None:
 
 def test_the_shape_of_tasks_is_their_largest_size_and_median_ratio() -> None:
     tasks = [Resources(1000, GIB), Resources(2000, 8 * GIB), Resources(500, 4 * GIB), Resources(0, GIB)]
-    assert task_shape(tasks, honours_cpu=False) == TaskShape(
+    sums = ClusterSums()
+    for number, size in enumerate(tasks):
+        ratio = mib_per_core(size)
+        shapes = {} if ratio is None else {ratio: 1}
+        sums.put(RowKey("n", "yarn/a", str(number)), size, TaskSums(requested=size, largest=size, shapes=shapes))
+    assert sums.shape(honours_cpu=False) == TaskShape(
         largest=Resources(2000, 8 * GIB), mib_per_core=4096, honours_cpu=False
     )
-    assert task_shape([], honours_cpu=True) == TaskShape()
+    assert ClusterSums().shape(honours_cpu=True) == TaskShape()

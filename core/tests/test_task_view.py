@@ -21,11 +21,11 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def shown(host: Host) -> dict[str, dict[str, Any]]:
-    return {task["task"]: task for task in to_json(tasks(host.agent, host.now))["tasks"]}
+    return {task["task"]: task for task in to_json(tasks(host.evictor, host.now))["tasks"]}
 
 
 def newest(host: Host) -> dict[str, Any]:
-    return to_json(decisions(host.agent, host.now)[0])
+    return to_json(decisions(host.evictor, host.now)[0])
 
 
 # Tasks
@@ -38,7 +38,7 @@ def test_a_task_is_shown_with_its_application_its_use_and_its_request(host: Host
     host.tick()
     host.now += 2
     found = shown(host)["young"]
-    harm = host.agent.harms(host.now)[host.agent.tasks[1].key]
+    harm = host.evictor.harms(host.now)[host.evictor.tasks[1].key]
     assert found == {
         "cluster": CLUSTER,
         "task": "young",
@@ -66,7 +66,7 @@ def test_what_is_not_known_of_a_task_is_said_to_be_unknown(host: Host) -> None:
     assert (found["used"], found["age_seconds"], found["name"], found["state"]) == (None, None, "", "starting")
 
 
-def test_the_cheapest_to_end_comes_first_and_masters_last(host: Host) -> None:
+def test_the_cheapest_to_terminate_comes_first_and_masters_last(host: Host) -> None:
     host.add("master", age=1.0, master=True)
     host.tick()
     assert list(shown(host)) == ["young", "old", "master"]
@@ -87,8 +87,8 @@ def test_what_spoils_the_picture_is_told(host: Host) -> None:
     host.start()
     host.complete = False
     host.tick()
-    host.agent.file_error = "cannot write it"
-    found = to_json(tasks(host.agent, host.now))
+    host.evictor.save_error = "cannot write it"
+    found = to_json(tasks(host.evictor, host.now))
     assert found["node"] == "n1"
     assert found["incomplete"] == {CLUSTER: "the NodeManager does not answer"}
     assert found["terminations_error"] == "cannot write it"
@@ -98,7 +98,7 @@ def test_what_spoils_the_picture_is_told(host: Host) -> None:
 # Decisions
 
 
-def test_a_choice_is_shown_with_its_arithmetic_and_with_who_may_not_end(host: Host) -> None:
+def test_a_choice_is_shown_with_its_arithmetic_and_with_who_may_not_be_terminated(host: Host) -> None:
     host.add("barred", may_be_ended=False)
     host.fill(91)
     host.tick()
@@ -107,9 +107,9 @@ def test_a_choice_is_shown_with_its_arithmetic_and_with_who_may_not_end(host: Ho
     assert (found["ago_seconds"], found["strategy"], found["enforced"]) == (3.0, "memory_evict", True)
     assert found["victims"] == [[CLUSTER, "young"]]
     assert found["barred"] == {"barred": "its framework says that it may not be terminated"}
-    (decided,) = host.agent.decided
+    (decided,) = host.evictor.decisions
     assert found["arithmetic"] == list(decided.choice.arithmetic)
-    assert any(line.startswith("ends young: frees ") for line in found["arithmetic"])
+    assert any(line.startswith("terminates young: frees ") for line in found["arithmetic"])
     assert any(line.startswith("spares old: frees ") for line in found["arithmetic"])
 
 
@@ -134,7 +134,7 @@ def test_a_victim_that_went_within_its_grace_is_told_so(host: Host) -> None:
     assert newest(host)["outcomes"] == ["young: gone within its grace, 2.0 s after the order"]
 
 
-def test_a_victim_that_could_not_be_ended_is_told_with_the_reason(host: Host) -> None:
+def test_a_victim_that_could_not_be_terminated_is_told_with_the_reason(host: Host) -> None:
     host.killer.result, host.killer.reason = KillResult.NO_ACCESS, "another user's"
     del host.tasks["old"]
     host.fill(91)
@@ -149,5 +149,5 @@ def test_the_newest_choice_comes_first(host: Host) -> None:
     host.tick()
     host.fill(99)
     host.run(5)
-    victims = [to_json(decision)["victims"] for decision in decisions(host.agent, host.now)]
+    victims = [to_json(decision)["victims"] for decision in decisions(host.evictor, host.now)]
     assert victims == [[[CLUSTER, "old"]], [[CLUSTER, "young"]]]

@@ -6,9 +6,9 @@ from core.tests.qos_values import ETL, GIB, NOW, key, node_view, pressure, seen
 from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos.termination import Order, Phase, Route, Termination, Terminations
-from fallow_core.qos.termination_json import from_json, to_json
-from fallow_core.qos.terminations import Observed, answered, begun, being_freed, due, observed, past
-from fallow_core.qos.victims import Choice, Past, choose
+from fallow_core.qos.terminations import Observed, answered, begun, being_freed, due, history, observed
+from fallow_core.qos.victims import Choice, History, choose
+from fallow_core.state.terminations_file import from_json, to_json
 from fallow_hookspecs import KillAnswer, KillOutcome, KillResult, Resources
 
 POLICY = TerminationPolicy(
@@ -25,7 +25,7 @@ def task(name: str, **more: object) -> ObservedTask:
 
 
 def choice_of(*tasks: ObservedTask, enforce: bool = True) -> Choice:
-    return choose(pressure(len(tasks) * GIB, enforce=enforce), node_view(*tasks), POLICY, Past())
+    return choose(pressure(len(tasks) * GIB, enforce=enforce), node_view(*tasks), POLICY, History())
 
 
 def ordered(*tasks: ObservedTask, now: float = NOW) -> Terminations:
@@ -66,7 +66,7 @@ def only(terminations: Terminations) -> Termination:
 # Orders
 
 
-def test_victims_are_ordered_to_end_gracefully_all_in_one_order() -> None:
+def test_victims_are_ordered_to_terminate_gracefully_all_in_one_order() -> None:
     terminations, due_now = due(ordered(task("b"), task("a")), POLICY, NOW)
     assert due_now == (Order(cluster=ETL, route=Route.PLUGIN, order=due_now[0].order),)
     order = due_now[0].order
@@ -160,8 +160,8 @@ def test_a_spared_task_is_not_being_freed_and_not_chosen_until_it_was_left_alone
     terminations = with_answers(ordered(task("a")), NOW, a=KillResult.SPARED)
     assert (being_freed(terminations), only(terminations).note) == (NONE, "spared: so")
     assert orders(terminations, NOW + 100)[1] == []
-    assert past(terminations, POLICY, NOW + 59).failed == {key("a")}
-    assert past(terminations, POLICY, NOW + 60).failed == NONE
+    assert history(terminations, POLICY, NOW + 59).failed == {key("a")}
+    assert history(terminations, POLICY, NOW + 60).failed == NONE
 
 
 def test_a_failed_order_is_given_again_and_then_with_force() -> None:
@@ -193,7 +193,7 @@ def test_gone_is_what_a_complete_list_no_longer_has_and_what_has_no_process() ->
 def test_a_task_that_ended_by_itself_is_gone_as_well() -> None:
     after = look(ordered(task("a")), NOW + 1)
     assert [termination.key for termination in after.gone] == [key("a")]
-    assert past(after.terminations, POLICY, NOW + 1).terminations_lately == {}
+    assert history(after.terminations, POLICY, NOW + 1).recent_terminations == {}
 
 
 def test_still_there_after_grace_and_margin_is_a_failure_that_is_said_once() -> None:
@@ -203,7 +203,7 @@ def test_still_there_after_grace_and_margin_is_a_failure_that_is_said_once() -> 
     after = look(terminations, NOW + 40, task("a"))
     assert [(termination.key, termination.note) for termination in after.failed] == [(key("a"), "it is still there")]
     assert being_freed(after.terminations) == NONE
-    assert past(after.terminations, POLICY, NOW + 40).failed == {key("a")}
+    assert history(after.terminations, POLICY, NOW + 40).failed == {key("a")}
     assert orders(after.terminations, NOW + 50)[1] == []
     assert look(after.terminations, NOW + 41, task("a")).failed == ()
     assert look(after.terminations, NOW + 42).gone == after.failed
@@ -227,7 +227,9 @@ def test_each_further_attempt_is_left_alone_twice_as_long() -> None:
         terminations = with_answers(
             begun(terminations, choice_of(task("a")), POLICY, LEDGER, now), now, a=KillResult.SPARED
         )
-        waits = (seconds for seconds in range(10, 10_000, 10) if not past(terminations, POLICY, now + seconds).failed)
+        waits = (
+            seconds for seconds in range(10, 10_000, 10) if not history(terminations, POLICY, now + seconds).failed
+        )
         left_alone.append(next(waits))
         now += left_alone[-1]
     assert left_alone == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
@@ -236,8 +238,8 @@ def test_each_further_attempt_is_left_alone_twice_as_long() -> None:
 # Terminations by the framework
 
 
-def test_a_task_that_the_framework_ends_is_being_freed_until_it_hangs() -> None:
-    theirs = task("a", termination=True)
+def test_a_task_that_the_framework_terminates_is_being_freed_until_it_hangs() -> None:
+    theirs = task("a", terminating=True)
     terminations = look(Terminations(), NOW, theirs).terminations
     assert being_freed(terminations) == {key("a")}
     assert orders(terminations, NOW + 100)[1] == []
@@ -246,18 +248,18 @@ def test_a_task_that_the_framework_ends_is_being_freed_until_it_hangs() -> None:
     assert (len(hung.failed), being_freed(hung.terminations)) == (1, NONE)
     assert look(terminations, NOW + 5).gone == ()
     assert look(terminations, NOW + 5).terminations.active == ()
-    assert past(terminations, POLICY, NOW).terminations_lately == {}
+    assert history(terminations, POLICY, NOW).recent_terminations == {}
 
 
 def test_its_time_counts_from_when_the_framework_says_that_it_began_to_end() -> None:
-    theirs = task("a", termination=True, terminating_age_seconds=39.0)
+    theirs = task("a", terminating=True, terminating_age_seconds=39.0)
     terminations = look(Terminations(), NOW, theirs).terminations
     assert look(terminations, NOW + 1, theirs).failed != ()
 
 
 def test_our_own_victim_that_the_framework_lists_as_termination_stays_ours() -> None:
     terminations = with_answers(ordered(task("a")), NOW, a=KillResult.TERMINATING)
-    assert look(terminations, NOW + 1, task("a", termination=True)).terminations == terminations
+    assert look(terminations, NOW + 1, task("a", terminating=True)).terminations == terminations
 
 
 # Budgets
@@ -265,21 +267,20 @@ def test_our_own_victim_that_the_framework_lists_as_termination_stays_ours() -> 
 
 def test_terminations_count_in_the_budget_while_under_way_and_for_its_time_afterwards() -> None:
     terminations = with_answers(ordered(task("a"), task("b")), NOW, a=KillResult.TERMINATING, b=KillResult.SPARED)
-    assert past(terminations, POLICY, NOW).terminations_lately == {APP: 1}
+    assert history(terminations, POLICY, NOW).recent_terminations == {APP: 1}
     terminations = look(terminations, NOW + 10).terminations
     terminations = look(terminations, NOW + 3609).terminations
-    assert past(terminations, POLICY, NOW + 3609).terminations_lately == {APP: 1}
-    assert past(terminations, POLICY, NOW + 3610).terminations_lately == {}
+    assert history(terminations, POLICY, NOW + 3609).recent_terminations == {APP: 1}
+    assert history(terminations, POLICY, NOW + 3610).recent_terminations == {}
     assert look(terminations, NOW + 3610).terminations == Terminations()
 
 
 # Over a restart
 
 
-def restarted(terminations: Terminations, before: float, after: float, now: float) -> Terminations:
-    """Through a file; the clock of the old process was `before` where that of the new one is `after`."""
-    wall = 1_700_000_000.0
-    return from_json(json.loads(json.dumps(to_json(terminations, wall - before))), wall - after, now)
+def restarted(terminations: Terminations, now: float) -> Terminations:
+    """Through a file, which a new process reads at `now`."""
+    return from_json(json.loads(json.dumps(to_json(terminations))), now)
 
 
 def test_everything_survives_a_restart() -> None:
@@ -291,62 +292,62 @@ def test_everything_survives_a_restart() -> None:
         c=KillResult.NO_ACCESS,
     )
     terminations = look(
-        terminations, NOW + 1, task("b"), task("c"), task("d"), task("e", termination=True)
+        terminations, NOW + 1, task("b"), task("c"), task("d"), task("e", terminating=True)
     ).terminations
     assert (len(terminations.active), len(terminations.hits)) == (4, 1)
-    assert restarted(terminations, NOW, NOW, NOW + 10) == terminations
+    assert restarted(terminations, NOW + 10) == terminations
 
 
 def test_a_restart_in_the_middle_of_a_grace_neither_lengthens_nor_forgets_it() -> None:
     terminations = with_answers(ordered(task("a")), NOW, a=KillResult.TERMINATING)
-    terminations = restarted(terminations, before=NOW + 12, after=7.0, now=8.0)  # 1 s later
-    assert orders(terminations, 24.9)[1] == []
-    assert orders(terminations, 25.0)[1] == [(Route.PLUGIN, True, ("a",))]
+    terminations = restarted(terminations, NOW + 13)
+    assert orders(terminations, NOW + 29.9)[1] == []
+    assert orders(terminations, NOW + 30.0)[1] == [(Route.PLUGIN, True, ("a",))]
 
 
 def test_after_a_long_absence_it_is_forced_first_and_fails_only_after_the_margin() -> None:
     terminations = with_answers(ordered(task("a")), NOW, a=KillResult.TERMINATING)
-    terminations = restarted(terminations, before=NOW, after=0.0, now=5000.0)
-    assert look(terminations, 5000.0, task("a")).failed == ()
-    terminations, forced = orders(terminations, 5000.0)
+    terminations = restarted(terminations, NOW + 5000.0)
+    assert look(terminations, NOW + 5000.0, task("a")).failed == ()
+    terminations, forced = orders(terminations, NOW + 5000.0)
     assert forced == [(Route.PLUGIN, True, ("a",))]
-    assert look(terminations, 5009.0, task("a")).failed == ()
-    assert look(terminations, 5010.0, task("a")).failed != ()
+    assert look(terminations, NOW + 5009.0, task("a")).failed == ()
+    assert look(terminations, NOW + 5010.0, task("a")).failed != ()
 
 
 def test_an_order_that_was_perhaps_never_given_is_given_after_the_restart() -> None:
     terminations, _ = due(ordered(task("a")), POLICY, NOW)
-    terminations = restarted(terminations, before=NOW, after=0.0, now=5.0)
-    assert orders(terminations, 5.0)[1] == [(Route.PLUGIN, False, ("a",))]
+    terminations = restarted(terminations, NOW + 5.0)
+    assert orders(terminations, NOW + 5.0)[1] == [(Route.PLUGIN, False, ("a",))]
 
 
 def test_a_clock_that_was_set_back_makes_no_grace_longer() -> None:
     terminations = with_answers(ordered(task("a")), NOW, a=KillResult.TERMINATING)
-    terminations = restarted(terminations, before=NOW, after=NOW + 86_400, now=NOW)
-    assert only(terminations).ordered_at == NOW
+    terminations = restarted(terminations, NOW - 86_400)
+    assert only(terminations).ordered_at == NOW - 86_400
 
 
 @pytest.mark.parametrize(
     "broken",
     [
         {},
-        {"active": [{}], "hits": []},
-        {"active": [], "hits": [["yarn/etl", "app"]]},
-        {"active": [], "hits": [["yarn/etl", "app", "yesterday"]]},
+        {"active": [{}], "hits": [], "floor_losses": []},
+        {"active": [], "hits": [["yarn/etl", "app"]], "floor_losses": []},
+        {"active": [], "hits": [["yarn/etl", "app", "yesterday"]], "floor_losses": []},
     ],
 )
 def test_what_was_not_written_here_is_refused(broken: dict[str, object]) -> None:
     with pytest.raises((ValueError, TypeError, LookupError)):
-        from_json(broken, 0.0, NOW)
+        from_json(broken, NOW)
 
 
 def test_an_unknown_phase_is_refused() -> None:
-    values = to_json(ordered(task("a")), 0.0)
+    values = to_json(ordered(task("a")))
     values["active"][0]["phase"] = "undone"
     with pytest.raises(ValueError, match="undone"):
-        from_json(values, 0.0, NOW)
+        from_json(values, NOW)
 
 
 def test_the_values_are_plain_json() -> None:
-    values = to_json(ordered(task("a")), 0.0)
+    values = to_json(ordered(task("a")))
     assert json.loads(json.dumps(values))["active"][0]["key"] == [ETL, "a"]

@@ -6,7 +6,8 @@ import pytest
 from fallow_core.errors import StateError
 from fallow_core.model.task import ApplicationKey, TaskKey
 from fallow_core.qos.termination import Hit, Phase, Termination, Terminations
-from fallow_core.state.terminations_file import BOOT_ID, FILE_NAME, TerminationsFile
+from fallow_core.state.boot_file import BOOT_ID
+from fallow_core.state.terminations_file import FILE_NAME, TerminationsFile
 
 APP = ApplicationKey("yarn/etl", "app")
 ENDINGS = Terminations(
@@ -58,7 +59,7 @@ def test_the_boot_is_the_one_that_the_kernel_names(tmp_path: Path) -> None:
 
 
 def changed(old: str, new: str) -> bytes:
-    text = '{"boot_id": "b", "terminations": {"active": [], "hits": []}}'
+    text = '{"boot_id": "b", "terminations": {"active": [], "hits": [], "floor_losses": []}}'
     assert old in text
     return text.replace(old, new).encode()
 

@@ -12,8 +12,8 @@ from core.tests.fake_framework import InlineLane, cluster_config, plugin_of
 from core.tests.qos_values import MEMORY_CAPACITY
 from core.tests.test_cpu_suppress import view
 
-from fallow_core.agent.throttling.memory_reclaim import Reclaiming
-from fallow_core.agent.throttling.throttle import Throttle
+from fallow_core.agent.throttling.batch_limiter import BatchLimiter
+from fallow_core.agent.throttling.memory_reclaim import MemoryReclaimer
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.model.qos_policy import (
     CgroupReconcilePolicy,
@@ -29,7 +29,7 @@ from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins import instance as instance_module
 from fallow_core.plugins.instance import PluginInstance
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Finding, Node, Placement, Process, TaskPlacement, hookimpl
 
 OFF, OBSERVE, ENFORCE = StrategyMode
@@ -87,10 +87,10 @@ class Batch:
 
     def start(self, suppress: StrategyMode = ENFORCE, reconcile: StrategyMode = ENFORCE) -> None:
         """A new process with what the one before left on the disk."""
-        tree = Tree(self.fake.hierarchy, KnobsFile(self.folder, boot_id="b"), OWN)
-        self.throttle = Throttle(HOST, QosPolicy(), dict.fromkeys(self.fake.controllers, tree))
-        if self.throttle.reclaiming is not None:
-            self.throttle.reclaiming = Reclaiming(tree, start=lambda act: act())
+        tree = Tree(self.fake.hierarchy, OriginalValuesFile(self.folder, boot_id="b"), OWN)
+        self.limiter = BatchLimiter(HOST, QosPolicy(), dict.fromkeys(self.fake.controllers, tree))
+        if self.limiter.reclaimer is not None:
+            self.limiter.reclaimer = MemoryReclaimer(tree, start=lambda act: act())
         self.modes(suppress, reconcile)
 
     def modes(self, suppress: StrategyMode, reconcile: StrategyMode, **more: Any) -> None:
@@ -100,7 +100,7 @@ class Batch:
             identity=IdentityPolicy(mode=OFF),
             memory_reclaim=MemoryReclaimPolicy(mode=OFF),
         )
-        self.throttle.policy = replace(policy, **more)
+        self.limiter.policy = replace(policy, **more)
 
     def add(self, name: str, group: str, *, processes: int = 1, **place: Any) -> list[Process]:
         """A task with processes in a group. `place`: what the plugin says; by default that they may be moved."""
@@ -134,7 +134,7 @@ class Batch:
         used = MEMORY_CAPACITY * self.memory_percent // 100
         memory = Usage(measured_at=self.now, capacity=MEMORY_CAPACITY, used=used, batch_used=0)
         seen = replace(seen, tasks=tasks, sample=replace(seen.sample, memory=memory))
-        self.throttle.act(seen, self.members, batch, self.instances, self.clusters)
+        self.limiter.step(seen, self.members, batch, self.instances, self.clusters)
 
     def run(self, ticks: int) -> None:
         for _ in range(ticks):
@@ -166,23 +166,23 @@ def made(batch: Batch, *names: str) -> None:
 
 def test_the_groups_that_a_framework_makes_are_limited_together_by_the_one_above_them(batch: Batch) -> None:
     made(batch, "c1", "c2")
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
-    assert batch.fake.knobs() == before | {"hadoop-yarn": (600_000, 100_000, least(batch), ())}
+    assert batch.fake.values() == before | {"hadoop-yarn": (600_000, 100_000, least(batch), ())}
     batch.online = 5000
     batch.tick()
-    assert batch.fake.knobs() == before | {"hadoop-yarn": (300_000, 100_000, least(batch), ())}
+    assert batch.fake.values() == before | {"hadoop-yarn": (300_000, 100_000, least(batch), ())}
     batch.clusters = set()
     batch.tick()
-    assert batch.fake.knobs() == before
-    assert batch.throttle.cpu.knobs.kept == {}
+    assert batch.fake.values() == before
+    assert batch.limiter.cpu.writer.changed_groups == {}
 
 
 def test_tasks_without_groups_get_some_below_the_group_where_they_are(batch: Batch) -> None:
     batch.add("c1", batch.home, processes=2)
     batch.add("c2", batch.home)
     batch.fake.add(batch.home, 77)  # the NodeManager
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
     own = batch.fake.groups[batch.own]
     assert (own.pids, own.quota, own.weight) == ([], 600_000, least(batch))
@@ -199,7 +199,7 @@ def test_tasks_without_groups_get_some_below_the_group_where_they_are(batch: Bat
     batch.modes(ENFORCE, OBSERVE)
     batch.tick()
     batch.end("c3")
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
 
 
 def test_a_task_that_ended_leaves_no_group(batch: Batch) -> None:
@@ -249,20 +249,20 @@ def test_a_group_of_fallows_own_goes_with_its_last_process(batch: Batch) -> None
     batch.end("c1")
     batch.tick()
     assert batch.own not in batch.fake.groups
-    assert batch.throttle.cpu.knobs.kept == {}
+    assert batch.limiter.cpu.writer.changed_groups == {}
 
 
 def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", batch.home, processes=3)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.modes(OBSERVE, OBSERVE)
     batch.run(3)
-    assert batch.fake.knobs() == before
-    assert batch.throttle.limits is not None
-    would = dict(batch.throttle.limits.groups)
-    assert batch.throttle.limits.terms["outside"] == 0
-    to_move = [len(pids) for group in batch.throttle.groups.values() for pids in group.to_move.values()]
+    assert batch.fake.values() == before
+    assert batch.limiter.limits is not None
+    would = dict(batch.limiter.limits.groups)
+    assert batch.limiter.limits.terms["outside"] == 0
+    to_move = [len(pids) for group in batch.limiter.groups.values() for pids in group.to_move.values()]
     assert to_move == [3]
     batch.modes(ENFORCE, ENFORCE)
     batch.tick()
@@ -272,7 +272,7 @@ def test_observing_says_what_enforcing_would_do_and_does_nothing(batch: Batch) -
 
 def test_switched_off_it_asks_nobody_and_puts_everything_back(batch: Batch) -> None:
     made(batch, "c1")
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
     batch.modes(OFF, OFF)
     asked = list(batch.framework.asked)
@@ -280,16 +280,16 @@ def test_switched_off_it_asks_nobody_and_puts_everything_back(batch: Batch) -> N
     batch.run(2)
     assert batch.framework.asked == asked
     batch.end("c2")
-    assert {path: found for path, found in batch.fake.knobs().items() if path in before} == before
+    assert {path: found for path, found in batch.fake.values().items() if path in before} == before
 
 
 def test_limits_alone_leave_tasks_where_they_are(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", batch.home)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.modes(ENFORCE, OFF)
     batch.run(2)
-    after = batch.fake.knobs()
+    after = batch.fake.values()
     assert after.keys() == before.keys()
     quota, _, weight, _ = after["hadoop-yarn"]
     assert quota is not None
@@ -300,36 +300,36 @@ def test_a_group_with_something_else_in_it_is_left_alone(batch: Batch) -> None:
     made(batch, "c1")
     batch.fake.add("hadoop-yarn/other", 77)
     batch.stats[77] = ProcessStat(77, 1, 5, 0, 0)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(3)
-    assert batch.fake.knobs() == before
-    assert "process 77 is in it too" in batch.throttle.cpu.found.without[key("c1")]
+    assert batch.fake.values() == before
+    assert "process 77 is in it too" in batch.limiter.cpu.finder.ungrouped[key("c1")]
     batch.fake.vanish("hadoop-yarn/other")
     batch.run(12)
     assert batch.quota("hadoop-yarn") is not None
     batch.fake.add("hadoop-yarn/other", 77)
     batch.run(12)
     batch.fake.vanish("hadoop-yarn/other")
-    assert batch.fake.knobs() == {path: found for path, found in before.items() if path != "hadoop-yarn/other"}
+    assert batch.fake.values() == {path: found for path, found in before.items() if path != "hadoop-yarn/other"}
 
 
 def test_who_may_not_be_moved_is_said_with_the_setting_that_would_change_it(batch: Batch) -> None:
     batch.add("c1", batch.home, setting="the.setting")
     batch.run(2)
-    assert batch.throttle.groups == {}
+    assert batch.limiter.groups == {}
     why = f"its group /{batch.home} is not its own, and it may not be moved: set the.setting"
-    assert batch.throttle.cpu.found.without == {key("c1"): why}
+    assert batch.limiter.cpu.finder.ungrouped == {key("c1"): why}
 
 
 def test_what_a_plugin_does_not_tell_is_said_and_asked_again(batch: Batch) -> None:
     batch.add("c1", batch.home)
     batch.framework.fails = RuntimeError("no")
     batch.run(9)
-    assert "not said yet" in batch.throttle.cpu.found.without[key("c1")]
+    assert "not said yet" in batch.limiter.cpu.finder.ungrouped[key("c1")]
     assert len(batch.framework.asked) == 1
     batch.framework.fails = None
     batch.run(4)
-    assert batch.throttle.cpu.found.without == {}
+    assert batch.limiter.cpu.finder.ungrouped == {}
     assert batch.quota(batch.own) == 600_000
 
 
@@ -345,16 +345,16 @@ def test_a_plugin_is_asked_when_tasks_change_and_not_all_the_time(batch: Batch) 
 def test_after_kill_9_the_next_process_goes_on_and_can_put_everything_back(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", batch.home)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.run(2)
-    held = batch.fake.knobs()
+    held = batch.fake.values()
     batch.start()
     batch.known = False  # nothing is listed yet
     batch.tick()
-    assert batch.fake.knobs() == held
+    assert batch.fake.values() == held
     batch.clusters = set()
     batch.tick()
-    assert batch.fake.knobs() == before
+    assert batch.fake.values() == before
 
 
 def test_processes_that_are_somewhere_else_stay_there(batch: Batch) -> None:
@@ -381,19 +381,19 @@ def test_where_the_controller_is_not_passed_on_it_is_said_and_others_are_limited
     made(batch, "c2")
     batch.run(8)
     assert len(messages(caplog.records, "group_not_changed")) == 1
-    assert "does not pass cpu on" in batch.throttle.cpu.knobs.problems[f"nm.service/{OWN}"]
+    assert "does not pass cpu on" in batch.limiter.cpu.writer.problems[f"nm.service/{OWN}"]
     assert batch.quota("hadoop-yarn") is not None
     assert batch.fake.groups["nm.service"].pids == [FIRST_PID]
     batch.end("c1")
     batch.tick()
-    assert batch.throttle.cpu.knobs.problems == {}
+    assert batch.limiter.cpu.writer.problems == {}
 
 
 def test_a_group_below_another_one_is_part_of_it(batch: Batch) -> None:
     made(batch, "c1")
     batch.add("c2", "hadoop-yarn/sub/c2", cgroups=("hadoop-yarn/sub/c2",))
     batch.run(2)
-    assert list(batch.throttle.groups) == ["hadoop-yarn"]
+    assert list(batch.limiter.groups) == ["hadoop-yarn"]
     assert batch.quota("hadoop-yarn/sub") is None
 
 

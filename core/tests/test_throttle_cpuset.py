@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
-from core.tests.test_cgroup_writer import ETL, knobs
+from core.tests.test_cgroup_writer import ETL, writer
 from core.tests.test_throttle import ENFORCE, OBSERVE, OFF, Batch, made
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
 from fallow_core.errors import CgroupError
 from fallow_core.model.qos_policy import CpuSuppressPolicy, Placing
 from fallow_core.node.cgroups.cpuset import KUBELET_STATE, kubelet_exclusive, parse, text_of
@@ -52,7 +52,7 @@ def test_batch_is_on_as_many_cpus_as_its_limit_takes_and_on_all_of_its_group_aft
     batch.online = 3000
     batch.tick()
     assert cpus(batch) == [3, 4, 5, 6, 7]
-    assert batch.throttle.cpu.knobs.problems == {}
+    assert batch.limiter.cpu.writer.problems == {}
     placing(batch, Placing.OFF)
     batch.run(2)
     writes = list(batch.fake.writes)
@@ -61,7 +61,7 @@ def test_batch_is_on_as_many_cpus_as_its_limit_takes_and_on_all_of_its_group_aft
     batch.modes(OFF, OFF)
     batch.tick()
     assert {name: batch.fake.effective(name) for name in batch.fake.groups} == before
-    assert (batch.throttle.cpu.knobs.kept, batch.throttle.cpu.knobs.problems) == ({}, {})
+    assert (batch.limiter.cpu.writer.changed_groups, batch.limiter.cpu.writer.problems) == ({}, {})
 
 
 def test_what_others_change_back_is_set_again_within_a_tick(batch: Batch) -> None:
@@ -69,7 +69,7 @@ def test_what_others_change_back_is_set_again_within_a_tick(batch: Batch) -> Non
     batch.fake.groups["hadoop-yarn"].cpus = EIGHT
     batch.tick()
     assert cpus(batch) == [2, 3, 4, 5, 6, 7]
-    assert batch.throttle.cpu.knobs.resets == 1
+    assert batch.limiter.cpu.writer.resets == 1
 
 
 def test_cpus_of_a_bound_group_and_of_the_kubelets_exclusive_containers_are_left_out(batch: Batch) -> None:
@@ -89,8 +89,8 @@ def test_a_kubelets_file_that_makes_no_sense_changes_no_cpu_and_is_named(batch: 
     batch.fake.garbage[KUBELET_STATE] = "{"
     batch.run(2)
     assert cpus(batch) == sorted(EIGHT)
-    assert batch.throttle.cpu_sets is not None
-    assert KUBELET_STATE in batch.throttle.cpu_sets.unavailable
+    assert batch.limiter.cpu_sets is not None
+    assert KUBELET_STATE in batch.limiter.cpu_sets.unavailable
     assert batch.quota("hadoop-yarn") == 600_000
 
 
@@ -99,8 +99,8 @@ def test_a_group_without_the_controller_keeps_no_other_one_from_it(batch: Batch)
     batch.fake.garbage[f"{batch.fake.mount}/other/cpuset.cpus"] = "none"
     batch.run(2)
     assert cpus(batch) == [2, 3, 4, 5, 6, 7]
-    assert batch.throttle.cpu_sets is not None
-    assert "other/cpuset.cpus: expected a list" in batch.throttle.cpu_sets.unavailable
+    assert batch.limiter.cpu_sets is not None
+    assert "other/cpuset.cpus: expected a list" in batch.limiter.cpu_sets.unavailable
     assert batch.quota("other") is not None
 
 
@@ -121,8 +121,8 @@ def test_observing_chooses_and_writes_nothing(batch: Batch) -> None:
     batch.modes(OBSERVE, OFF, cpu_suppress=CpuSuppressPolicy(mode=OBSERVE, cpuset=Placing.SPREAD))
     batch.run(3)
     assert cpus(batch) == sorted(EIGHT)
-    assert batch.throttle.cpu_sets is not None
-    assert batch.throttle.cpu_sets.chosen == {"hadoop-yarn": frozenset({2, 3, 4, 5, 6, 7})}
+    assert batch.limiter.cpu_sets is not None
+    assert batch.limiter.cpu_sets.chosen == {"hadoop-yarn": frozenset({2, 3, 4, 5, 6, 7})}
     assert batch.fake.writes == []
 
 
@@ -162,14 +162,14 @@ def test_v1_refuses_no_step_whatever_is_found_below_and_all_goes_back(
         fake.add(path, pid, cpus=(own & fake.groups[above].cpus) or fake.groups[above].cpus)
     before = {name: group.cpus for name, group in fake.groups.items()}
     for target in wanted:
-        acting = knobs(fake, folder)  # a new process each time, as after a kill
-        acting.apply("b", Wanted(clusters=ETL, hold_limit=True, cpus=target))
+        acting = writer(fake, folder)  # a new process each time, as after a kill
+        acting.apply("b", GroupTarget(clusters=ETL, keep_limit=True, cpus=target))
         assert acting.problems == {}
         assert fake.groups["b"].cpus == target
         assert all(fake.groups[path].cpus for path in PATHS)
-    acting = knobs(fake, folder)
+    acting = writer(fake, folder)
     acting.release("b")
-    assert (acting.kept, acting.problems) == ({}, {})
+    assert (acting.changed_groups, acting.problems) == ({}, {})
     assert {name: group.cpus for name, group in fake.groups.items()} == before
 
 

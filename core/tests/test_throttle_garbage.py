@@ -89,7 +89,7 @@ def test_garbage_in_one_file_leaves_the_rest_to_go_on(
         assert group.cpus == frozenset(range(2, 8))
     del batch.fake.garbage[path]
     batch.run(11)
-    assert (group.quota, group.idle, batch.throttle.cpu.knobs.problems) == (600_000, 1, {})
+    assert (group.quota, group.idle, batch.limiter.cpu.writer.problems) == (600_000, 1, {})
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENODEV])
@@ -105,4 +105,4 @@ def test_a_file_that_may_not_be_written_leaves_the_rest_to_go_on(
     assert (group.idle == 1) == (name != "cpu.idle")
     batch.fake.fails.clear()
     batch.run(12)
-    assert (group.quota, group.idle, batch.throttle.cpu.knobs.problems) == (600_000, 1, {})
+    assert (group.quota, group.idle, batch.limiter.cpu.writer.problems) == (600_000, 1, {})

@@ -25,12 +25,12 @@ def test_batch_idles_where_the_kernel_can_and_weights_come_back_with_its_end(
 ) -> None:
     batch = batch_of(version, tmp_path, monkeypatch, "cpu.idle")
     batch.fake.add("hadoop-yarn", weight=700)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     modes(batch, ENFORCE)
     batch.run(4)
     group = batch.fake.groups["hadoop-yarn"]
     assert (group.idle, group.quota) == (1, 600_000)
-    assert (batch.throttle.cpu.knobs.problems, batch.throttle.cpu.knobs.resets) == ({}, 0)
+    assert (batch.limiter.cpu.writer.problems, batch.limiter.cpu.writer.resets) == ({}, 0)
     modes(batch, OFF)
     batch.run(2)
     assert (group.idle, group.weight) == (0, least(batch))
@@ -38,7 +38,7 @@ def test_batch_idles_where_the_kernel_can_and_weights_come_back_with_its_end(
     batch.run(2)
     batch.start(OFF, OFF)  # after a kill, with everything off
     batch.tick()
-    assert (group.idle, batch.fake.knobs(), batch.throttle.cpu.knobs.problems) == (0, before, {})
+    assert (group.idle, batch.fake.values(), batch.limiter.cpu.writer.problems) == (0, before, {})
 
 
 def test_a_group_that_somebody_let_idle_gets_no_weight_and_goes_on_idling(
@@ -48,7 +48,7 @@ def test_a_group_that_somebody_let_idle_gets_no_weight_and_goes_on_idling(
     batch.fake.add("hadoop-yarn", idle=1)
     modes(batch, OFF)
     batch.run(3)
-    assert (batch.fake.groups["hadoop-yarn"].idle, batch.throttle.cpu.knobs.problems) == (1, {})
+    assert (batch.fake.groups["hadoop-yarn"].idle, batch.limiter.cpu.writer.problems) == (1, {})
     assert batch.quota("hadoop-yarn") == 600_000
 
 
@@ -71,4 +71,4 @@ def test_observing_and_kernels_without_it_change_nothing(tmp_path: Path, monkeyp
     old = batch_of(1, tmp_path, monkeypatch)
     modes(old, ENFORCE)
     old.run(3)
-    assert (old.fake.groups["hadoop-yarn"].weight, old.throttle.cpu.knobs.problems) == (2, {})
+    assert (old.fake.groups["hadoop-yarn"].weight, old.limiter.cpu.writer.problems) == (2, {})

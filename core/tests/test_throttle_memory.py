@@ -10,12 +10,12 @@ from core.tests.fake_cgroups import FakeCgroups
 from core.tests.qos_values import GIB
 from core.tests.test_throttle import ENFORCE, OBSERVE, OFF, OWN, Batch, made
 
-from fallow_core.agent.throttling.throttle import Throttle
+from fallow_core.agent.throttling.batch_limiter import BatchLimiter
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.model.qos_policy import CgroupReconcilePolicy, MemoryReclaimPolicy, QosPolicy, StrategyMode
 from fallow_core.node.cgroups.memory import LEAST_LIMIT_BYTES, RESERVE_BYTES
-from fallow_core.qos.plan import Throttled
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.qos.relief import Relief
+from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Resources
 
 ALL = ("cpu", "memory")
@@ -62,36 +62,47 @@ def test_cold_memory_of_batch_goes_step_by_step_and_no_limit_stays(batch: Batch)
     batch.run(10)
     reserve = RESERVE_BYTES if batch.fake.version == 1 else 0
     assert used(batch) == 2 * GIB + reserve  # there is swap for two of the three
-    assert batch.throttle.reclaiming is not None
-    assert batch.throttle.reclaiming.pushed_out_bytes >= 6 * GIB
+    assert batch.limiter.reclaimer is not None
+    assert batch.limiter.reclaimer.reclaimed_bytes >= 6 * GIB
     batch.memory_percent = 50
     group.inactive_file = GIB
     batch.run(2)
     assert group.inactive_file == GIB
 
 
-def test_observing_pushes_nothing_out_and_says_it_once(batch: Batch, caplog: pytest.LogCaptureFixture) -> None:
+def test_observing_reclaims_nothing_and_says_it_once(batch: Batch, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "fallow.agent")
     modes(batch, OBSERVE)
-    before = batch.fake.knobs()
+    before = batch.fake.values()
     batch.memory_percent = 90
     batch.run(5)
-    assert (used(batch), batch.fake.knobs(), batch.fake.writes) == (9 * GIB, before, [])
+    assert (used(batch), batch.fake.values(), batch.fake.writes) == (9 * GIB, before, [])
     assert len(messages(caplog.records, "memory_would_reclaim")) == 1
-    assert batch.throttle.reclaiming is not None
-    assert [dict(step.reclaim.groups) for step in batch.throttle.reclaiming.steps] == [{"hadoop-yarn": GIB}] * 5
-    assert batch.throttle.throttles().memory == Throttled()
+    assert batch.limiter.reclaimer is not None
+    assert [dict(step.reclaim.groups) for step in batch.limiter.reclaimer.steps] == [{"hadoop-yarn": GIB}] * 5
+    assert batch.limiter.relief().memory == Relief()
+
+
+def test_a_cpu_limit_does_not_wait_for_a_step_of_reclaim(batch: Batch) -> None:
+    batch.modes(ENFORCE, ENFORCE, memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE))
+    batch.memory_percent = 90
+    limits: list[int | None] = []
+    assert batch.limiter.reclaimer is not None
+    batch.limiter.reclaimer._start = lambda _: limits.append(batch.quota("hadoop-yarn"))
+    batch.run(3)
+    assert None not in limits
+    assert len(limits) == 1  # it never ends
 
 
 def test_only_what_there_is_swap_for_can_spare_a_task_its_end(batch: Batch) -> None:
     batch.run(1)
-    assert batch.throttle.throttles().memory == Throttled(possible=True)
+    assert batch.limiter.relief().memory == Relief(possible=True)
     batch.memory_percent = 90
     batch.tick()
-    assert batch.throttle.throttles().memory == Throttled(possible=True, begun_at=batch.now)
+    assert batch.limiter.relief().memory == Relief(possible=True, begun_at=batch.now)
     batch.fake.swap_free = 0
     batch.tick()
-    assert not batch.throttle.throttles().memory.possible
+    assert not batch.limiter.relief().memory.possible
 
 
 def test_a_refusal_is_said_and_other_strategies_go_on(batch: Batch, caplog: pytest.LogCaptureFixture) -> None:
@@ -108,8 +119,8 @@ def test_garbage_in_the_statistics_makes_a_group_unavailable_and_is_named(batch:
     batch.fake.garbage[f"{batch.fake.mount}/hadoop-yarn/memory.stat"] = "inactive_file lots"
     batch.memory_percent = 90
     batch.run(2)
-    assert batch.throttle.reclaiming is not None
-    assert "memory.stat: expected numbers" in batch.throttle.reclaiming.unavailable["hadoop-yarn"]
+    assert batch.limiter.reclaimer is not None
+    assert "memory.stat: expected numbers" in batch.limiter.reclaimer.unavailable["hadoop-yarn"]
     assert used(batch) == 9 * GIB
 
 
@@ -134,8 +145,8 @@ def test_a_group_of_v1_whose_children_do_not_count_is_unavailable(
     batch.fake.garbage[f"{batch.fake.mount}/hadoop-yarn/memory.use_hierarchy"] = "0"
     modes(batch, ENFORCE)
     batch.run(2)
-    assert batch.throttle.reclaiming is not None
-    assert "groups below are not part of it" in batch.throttle.reclaiming.unavailable["hadoop-yarn"]
+    assert batch.limiter.reclaimer is not None
+    assert "groups below are not part of it" in batch.limiter.reclaimer.unavailable["hadoop-yarn"]
 
 
 def limits(batch: Batch, percent: int | None) -> None:
@@ -163,19 +174,19 @@ def test_groups_and_tasks_get_a_memory_limit_that_follows_requests_and_goes_agai
     batch.modes(OFF, OFF)
     batch.tick()
     assert batch.own not in groups
-    assert batch.throttle.cpu.knobs.kept == {}
+    assert batch.limiter.cpu.writer.changed_groups == {}
 
 
-def test_a_group_that_uses_more_than_its_limit_would_be_gets_none_and_nothing_ends(batch: Batch) -> None:
+def test_a_group_that_uses_more_than_its_limit_would_be_gets_none_and_nothing_is_terminated(batch: Batch) -> None:
     limits(batch, 125)
     batch.run(2)
     assert limit_of(batch, "hadoop-yarn") is None
-    assert "it uses more memory than it may" in batch.throttle.cpu.knobs.problems["hadoop-yarn"]
+    assert "it uses more memory than it may" in batch.limiter.cpu.writer.problems["hadoop-yarn"]
     assert batch.quota("hadoop-yarn") is not None
     batch.fake.add("hadoop-yarn", inactive_file=0, inactive_anon=0)
     batch.tick()
     assert limit_of(batch, "hadoop-yarn") == GIB * 5 // 4
-    assert batch.throttle.cpu.knobs.problems == {}
+    assert batch.limiter.cpu.writer.problems == {}
 
 
 def test_tasks_that_requested_nothing_get_a_limit_under_which_a_process_can_start(batch: Batch) -> None:
@@ -214,7 +225,7 @@ def test_without_the_memory_controller_in_a_group_its_cpu_is_limited_all_the_sam
     batch.fake.controllers = ("cpu",)
     batch.run(2)
     assert batch.quota("hadoop-yarn") is not None
-    assert list(batch.throttle.cpu.knobs.lacking.values()) == ["memory"]
+    assert list(batch.limiter.cpu.writer.lacking.values()) == ["memory"]
     assert FIRST_PID in batch.fake.groups["hadoop-yarn/c1"].pids
 
 
@@ -225,8 +236,8 @@ def test_a_hierarchy_in_which_nothing_is_enforced_gets_no_groups(
     other.add(batch.home, *(process.pid for process in batch.add("c1", batch.home)))
     (tmp_path / "memory").mkdir()
     hierarchy = replace(other.hierarchy, controller="memory")
-    memory = Tree(hierarchy, KnobsFile(tmp_path / "memory", boot_id="b"), OWN)
-    batch.throttle = Throttle(HOST, QosPolicy(), {"cpu": batch.throttle.cpu, "memory": memory})
+    memory = Tree(hierarchy, OriginalValuesFile(tmp_path / "memory", boot_id="b"), OWN)
+    batch.limiter = BatchLimiter(HOST, QosPolicy(), {"cpu": batch.limiter.cpu, "memory": memory})
     batch.modes(ENFORCE, ENFORCE, memory_reclaim=MemoryReclaimPolicy(mode=OBSERVE))
     batch.run(3)
     assert f"{batch.own}/c1" in batch.fake.groups

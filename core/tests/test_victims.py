@@ -8,11 +8,11 @@ from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, ObservedTask
 from fallow_core.qos.harm import harms
 from fallow_core.qos.need import Need
-from fallow_core.qos.victims import Choice, Past, choose
+from fallow_core.qos.victims import Choice, History, choose
 from fallow_hookspecs import Application, Gang, Resources, TaskState
 
 POLICY = TerminationPolicy(charge_core_seconds=60, budget=2)
-NOBODY = Past()
+NOBODY = History()
 ADHOC = "yarn/adhoc"
 
 
@@ -24,8 +24,8 @@ def ids(choice: Choice) -> set[str]:
     return {victim.task.task.id for victim in choice.victims}
 
 
-def chosen(need: Need, *tasks: ObservedTask, policy: TerminationPolicy = POLICY, past: Past = NOBODY) -> set[str]:
-    return ids(choose(need, node_view(*tasks), policy, past))
+def chosen(need: Need, *tasks: ObservedTask, policy: TerminationPolicy = POLICY, history: History = NOBODY) -> set[str]:
+    return ids(choose(need, node_view(*tasks), policy, history))
 
 
 def application(priority: int = 0, progress: float | None = None, masters: tuple[str, ...] = ()) -> Application:
@@ -76,7 +76,7 @@ def test_a_use_above_two_gib_of_kib_is_no_overflow() -> None:
     assert chosen(pressure(1 << 42), seen("huge", use=gib(1 << 13)), seen("small", use=gib(1))) == {"huge"}
 
 
-def test_a_task_whose_use_is_not_known_never_ends_for_pressure_and_comes_last() -> None:
+def test_a_task_whose_use_is_not_known_is_never_terminated_for_pressure_and_comes_last() -> None:
     unknown, old = seen("unknown", age=1), seen("old", age=1, use=gib(5), measured_at=NOW - 60)
     known = [seen(f"k{n}", age=9999, use=gib(1)) for n in range(2)]
     choice = choose(pressure(5 * GIB), node_view(unknown, old, *known), POLICY, NOBODY)
@@ -89,18 +89,18 @@ def test_a_task_whose_use_is_not_known_never_ends_for_pressure_and_comes_last() 
 # Who may end at all
 
 
-def test_who_may_not_be_ended_is_not_and_the_choice_says_why() -> None:
+def test_who_may_not_be_terminated_is_not_and_the_choice_says_why() -> None:
     tasks = (
         seen("held", use=gib(4), may_be_ended=False),
         seen("failed", use=gib(4)),
         seen("ordered", use=gib(4)),
-        seen("termination", use=gib(4), termination=True),
+        seen("termination", use=gib(4), terminating=True),
         seen("ok", use=gib(1), age=99999),
     )
     view = node_view(*tasks, terminating=frozenset({key("ordered")}))
-    choice = choose(pressure(4 * GIB), view, POLICY, Past(failed=frozenset({key("failed")})))
+    choice = choose(pressure(4 * GIB), view, POLICY, History(failed=frozenset({key("failed")})))
     assert (ids(choice), choice.shortfall) == ({"ok"}, 3 * GIB)
-    assert choice.barred == {
+    assert choice.ineligible == {
         key("held"): "its framework says that it may not be terminated",
         key("failed"): "it could not be terminated a short time ago",
     }
@@ -111,7 +111,7 @@ def test_only_the_accounts_that_have_to_pay_do() -> None:
     tasks = seen("mine", age=99999), seen("other", cluster=ADHOC, age=0)
     choice = choose(by_request(GIB), node_view(*tasks), POLICY, NOBODY)
     assert ids(choice) == {"mine"}
-    assert choice.barred == {key("other", ADHOC): "its account does not have to pay"}
+    assert choice.ineligible == {key("other", ADHOC): "the need is not for its account"}
 
 
 def test_no_more_than_what_may_be_lost_is_lost() -> None:
@@ -124,21 +124,21 @@ def test_no_more_than_what_may_be_lost_is_lost() -> None:
 # Masters
 
 
-def test_masters_end_only_when_nothing_else_suffices() -> None:
+def test_masters_are_terminated_only_when_nothing_else_suffices() -> None:
     master, named = (
         seen("am", use=gib(4), age=0, master=True),
         seen("am2", use=gib(4), age=0, application=application(masters=("am2",))),
     )
     workers = [seen(f"w{n}", use=gib(1), age=99999) for n in range(3)]
-    past = Past(terminations_lately={workers[0].application_key: 99})
-    assert chosen(pressure(3 * GIB), master, named, *workers, past=past) == {"w0", "w1", "w2"}
+    history = History(recent_terminations={workers[0].application_key: 99})
+    assert chosen(pressure(3 * GIB), master, named, *workers, history=history) == {"w0", "w1", "w2"}
     more = chosen(pressure(4 * GIB), master, named, *workers)
     assert len(more & {"am", "am2"}) == 1
 
 
 def test_a_need_that_spares_masters_spares_them() -> None:
     choice = choose(pressure(4 * GIB, masters=False), node_view(seen("am", use=gib(4), master=True)), POLICY, NOBODY)
-    assert (choice.victims, choice.barred) == ((), {key("am"): "it is a master"})
+    assert (choice.victims, choice.ineligible) == ((), {key("am"): "it is a master"})
 
 
 # Harm
@@ -160,7 +160,9 @@ def test_a_need_that_spares_masters_spares_them() -> None:
         pytest.param(seen("a", use=gib(1)), seen("b", use=gib(1), opportunistic=True), id="guaranteed"),
         pytest.param(seen("a", use=gib(1), progress=0.9), seen("b", use=gib(1), progress=0.1), id="progress"),
         pytest.param(
-            seen("a", use=gib(1), ends_in_seconds=5.0), seen("b", use=gib(1), ends_in_seconds=500.0), id="ends soon"
+            seen("a", use=gib(1), ends_in_seconds=5.0),
+            seen("b", use=gib(1), ends_in_seconds=500.0),
+            id="terminates soon",
         ),
         pytest.param(
             seen("a", app="x", use=gib(1), application=application(progress=0.9)),
@@ -211,7 +213,7 @@ def test_priorities_of_different_frameworks_are_not_compared() -> None:
     assert harm(ours).priority_percent == harm(theirs).priority_percent == 100
 
 
-def test_with_equal_harm_the_newest_ends() -> None:
+def test_with_equal_harm_the_newest_is_terminated() -> None:
     kept = [seen(f"t{n}", use=gib(1), kept_share=1.0, age=float(age)) for n, age in enumerate((50, 10, 30))]
     assert chosen(pressure(GIB), *kept) == {"t1"}
     assert chosen(pressure(2 * GIB), *kept) == {"t1", "t2"}
@@ -245,7 +247,11 @@ def test_a_choice_explains_itself() -> None:
     assert [candidate.task.task.id for candidate in choice.runners_up] == ["t2", "t3", "t4", "t5", "t6"]
     lines = choice.arithmetic
     assert lines[0].startswith(f"memory_evict: full; to be freed: {2 * GIB} of memory")
-    assert [line.split()[:2] for line in lines[1:4]] == [["ends", "t0:"], ["ends", "t1:"], ["spares", "t2:"]]
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        ["terminates", "t0:"],
+        ["terminates", "t1:"],
+        ["spares", "t2:"],
+    ]
     assert lines[-1] == f"freed {2 * GIB} by usage, short of 0"
 
 
@@ -254,9 +260,9 @@ def test_a_choice_explains_itself() -> None:
 
 def test_an_application_that_used_up_its_budget_is_spared_as_long_as_others_suffice() -> None:
     hit, other = seen("hit", app="a", use=gib(1), age=0), seen("other", app="b", use=gib(1), age=99999)
-    past = Past(terminations_lately={ApplicationKey(ETL, "a"): 2})
-    assert chosen(pressure(GIB), hit, other, past=past) == {"other"}
-    assert chosen(pressure(2 * GIB), hit, other, past=past) == {"hit", "other"}
+    history = History(recent_terminations={ApplicationKey(ETL, "a"): 2})
+    assert chosen(pressure(GIB), hit, other, history=history) == {"other"}
+    assert chosen(pressure(2 * GIB), hit, other, history=history) == {"hit", "other"}
 
 
 def test_the_victims_of_one_choice_count_in_the_budget() -> None:
@@ -269,4 +275,4 @@ def test_the_victims_of_one_choice_count_in_the_budget() -> None:
 def test_each_termination_makes_the_next_one_of_the_application_dearer() -> None:
     tasks = seen("a", app="a", use=gib(1), age=100), seen("b", app="b", use=gib(1), age=110)
     assert chosen(pressure(GIB), *tasks) == {"a"}
-    assert chosen(pressure(GIB), *tasks, past=Past(terminations_lately={ApplicationKey(ETL, "a"): 1})) == {"b"}
+    assert chosen(pressure(GIB), *tasks, history=History(recent_terminations={ApplicationKey(ETL, "a"): 1})) == {"b"}

@@ -16,7 +16,7 @@ from fallow_core.qos.gangs import GangKey, gang_key, gangs
 from fallow_core.qos.harm import harms
 from fallow_core.qos.need import Need, NodeView
 from fallow_core.qos.units import Cost
-from fallow_core.qos.victims import Past, choose
+from fallow_core.qos.victims import History, choose
 from fallow_hookspecs import Gang, Resources
 
 
@@ -25,19 +25,19 @@ def gang_of(count: int, **more: int) -> list[ObservedTask]:
     return [seen(f"g{n}", app="gang", use=gib(1), gang=gang, age=more.get("age", 10)) for n in range(count)]
 
 
-def test_a_gang_ends_whole_or_not_at_all() -> None:
+def test_a_gang_is_terminated_whole_or_not_at_all() -> None:
     alone = seen("alone", app="b", use=gib(1), age=100)
     assert chosen(pressure(GIB), *gang_of(3), alone) == {"alone"}
     assert chosen(pressure(3 * GIB), *gang_of(3), alone) == {"g0", "g1", "g2"}
 
 
-def test_a_gang_with_a_member_that_may_not_end_does_not_end() -> None:
+def test_a_gang_with_a_member_that_may_not_be_terminated_is_not_terminated() -> None:
     members = gang_of(3)
     members[1] = replace(members[1], task=replace(members[1].task, may_be_ended=False))
     choice = choose(pressure(GIB), node_view(*members), POLICY, NOBODY)
     assert choice.victims == ()
-    assert choice.barred[key("g0")] == "its gang cannot end whole"
-    assert choice.barred[key("g1")] == "its framework says that it may not be terminated"
+    assert choice.ineligible[key("g0")] == "its gang cannot be terminated as a whole"
+    assert choice.ineligible[key("g1")] == "its framework says that it may not be terminated"
 
 
 def test_members_elsewhere_that_would_be_of_no_use_are_harm_too() -> None:
@@ -73,7 +73,7 @@ def test_a_member_that_its_gang_can_do_without_costs_no_more_than_another_task()
     assert [candidate.task.task.id for candidate in choice.runners_up] == ["g1", "alone"]
 
 
-def test_members_that_may_not_end_leave_the_gang_only_what_it_can_spare() -> None:
+def test_members_that_may_not_be_terminated_leave_the_gang_only_what_it_can_spare() -> None:
     members = gang_of(4, minimum=2)
     members[0] = replace(members[0], task=replace(members[0].task, may_be_ended=False))
     choice = choose(pressure(4 * GIB), node_view(*members), POLICY, NOBODY)
@@ -91,9 +91,9 @@ def test_a_gang_that_is_on_other_nodes_too_is_the_controllers_unless_memory_is_s
     members = gang_of(2, members=3, minimum=3)
     view = node_view(*members, seen("alone", app="b", use=gib(1), age=300))
     choice = choose(pressure(3 * GIB, masters=False), view, POLICY, NOBODY)
-    assert (ids(choice), choice.barred[key("g0")]) == (
+    assert (ids(choice), choice.ineligible[key("g0")]) == (
         {"alone"},
-        "its gang is on other nodes too: the controller ends it",
+        "its gang is on other nodes too: the controller terminates it",
     )
     assert ids(choose(pressure(3 * GIB), view, POLICY, NOBODY)) == {"g0", "g1", "alone"}
     spanning = gang_of(2, members=3, minimum=2)
@@ -134,38 +134,38 @@ def tasks_of_a_node(most: int) -> st.SearchStrategy[list[ObservedTask]]:
 
 
 PASTS = st.dictionaries(st.integers(0, 2).map(lambda n: ApplicationKey(ETL, f"app{n}")), st.integers(0, 4)).map(
-    lambda lately: Past(terminations_lately=lately)
+    lambda lately: History(recent_terminations=lately)
 )
 NEEDS = st.integers(1, 40).map(lambda n: pressure(n * GIB // 2))
 
 
 @settings(max_examples=60)
 @given(tasks_of_a_node(16), NEEDS, PASTS, st.randoms(use_true_random=False))
-def test_what_holds_for_every_choice(tasks: list[ObservedTask], need: Need, past: Past, random: Random) -> None:
+def test_what_holds_for_every_choice(tasks: list[ObservedTask], need: Need, history: History, random: Random) -> None:
     view = node_view(*tasks)
-    choice = choose(need, view, POLICY, past)
+    choice = choose(need, view, POLICY, history)
     victims = choice.victims
     assert choice.freed == sum(victim.freed for victim in victims)
     assert choice.shortfall == max(need.amount - choice.freed, 0)
     assert all(victim.task in tasks and victim.task.task.may_be_ended for victim in victims)
     assert len({victim.task.key for victim in victims}) == len(victims)
-    assert not {victim.task.key for victim in victims} & choice.barred.keys()
-    assert Sets(tasks, view, past).cost([victim.task for victim in victims]) is not None, "no gang is torn"
+    assert not {victim.task.key for victim in victims} & choice.ineligible.keys()
+    assert Sets(tasks, view, history).cost([victim.task for victim in victims]) is not None, "no gang is torn"
     for one in victims:
         if one.task.task.gang is None:
             assert choice.freed - one.freed < need.amount, "nobody is redundant"
     shuffled = random.sample(tasks, len(tasks))
-    assert choose(need, node_view(*shuffled), POLICY, past) == choice
+    assert choose(need, node_view(*shuffled), POLICY, history) == choice
 
 
 class Sets:
     """What sets of the tasks of a node free and cost, worked out from the harm of each and the rule of gangs."""
 
-    def __init__(self, tasks: Sequence[ObservedTask], view: NodeView, past: Past) -> None:
-        self.view, self.past = view, past
+    def __init__(self, tasks: Sequence[ObservedTask], view: NodeView, history: History) -> None:
+        self.view, self.history = view, history
         self.tasks = [task for task in tasks if task.task.may_be_ended]
         self.gangs = gangs(tasks)
-        harm = harms(tasks, POLICY, past.terminations_lately)
+        harm = harms(tasks, POLICY, history.recent_terminations)
         self.alone = {task.key: replace(harm(task), gang_percent=100).total for task in tasks}
         self.more = Counter[GangKey | None]()  # that all members of a gang end together costs so much more
         for task in tasks:
@@ -187,7 +187,7 @@ class Sets:
                 if lost < gang.here:
                     return None
                 harm += self.more[name]
-        left = self.past.terminations_lately
+        left = self.history.recent_terminations
         terminations = Counter(task.application_key for task in ended)
         above = sum(max(n - max(POLICY.budget - left.get(app, 0), 0), 0) for app, n in terminations.items())
         return Cost(masters=sum(task.is_master for task in ended), above_budget=above, harm=harm, age_ms=0)
@@ -195,10 +195,12 @@ class Sets:
 
 @settings(max_examples=60)
 @given(tasks_of_a_node(12), NEEDS, PASTS)
-def test_of_up_to_twelve_tasks_those_with_the_least_harm_end(tasks: list[ObservedTask], need: Need, past: Past) -> None:
+def test_of_up_to_twelve_tasks_those_with_the_least_harm_end(
+    tasks: list[ObservedTask], need: Need, history: History
+) -> None:
     view = node_view(*tasks)
-    choice = choose(need, view, POLICY, past)
-    sets = Sets(tasks, view, past)
+    choice = choose(need, view, POLICY, history)
+    sets = Sets(tasks, view, history)
     found = sets.cost([victim.task for victim in choice.victims])
     assert found is not None, "no gang is torn"
     possible = list(sets.all())

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -53,7 +53,7 @@ def test_a_new_plugin_has_its_name_everywhere_and_passes_the_suite(tmp_path: Pat
 def test_a_name_that_cannot_be_is_refused(name: str, tmp_path: Path) -> None:
     run = new(name, folder=tmp_path)
     assert run.returncode == 2
-    assert "cannot be a plugin's name; expected at most 40 lower-case letters" in " ".join(run.stderr.split())
+    assert "is no name for a plugin; expected at most 40 lower-case letters" in " ".join(run.stderr.split())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,6 +62,6 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine" / "notes").touch()
     run = new("demo_rm", "-o", "mine", folder=tmp_path)
     assert run.returncode == 2
-    assert "mine is there and not empty" in run.stderr
+    assert "mine is not empty" in run.stderr
     assert new("demo_rm", "-o", "other", folder=tmp_path).returncode == 0
     assert (tmp_path / "other" / "README.md").exists()

@@ -17,7 +17,7 @@ def tried(call: Callable[..., object], *arguments: str) -> object:
         return error.errno
 
 
-def knobs(hierarchy: Hierarchy, top: str, names: Sequence[str]) -> dict[str, object]:
+def control_files(hierarchy: Hierarchy, top: str, names: Sequence[str]) -> dict[str, object]:
     """What these files of all groups from `top` on say."""
     groups = [top, *sorted(hierarchy.below(top))]
     return {f"{group}/{name}": tried(hierarchy.read, group, name) for group in groups for name in names}
@@ -53,9 +53,9 @@ def told(
     for group in ("/c1/deep", "/c2"):
         hierarchy.make(top + group, names[0])
     first = hierarchy.identity(f"{top}/c2")
-    answers = {f"at first: {name}": text for name, text in knobs(hierarchy, top, names).items()}
+    answers = {f"at first: {name}": text for name, text in control_files(hierarchy, top, names).items()}
     answers |= of_writes(hierarchy, top, writes)
-    answers |= knobs(hierarchy, top, names)
+    answers |= control_files(hierarchy, top, names)
     hierarchy.move(pid, f"{top}/c1/deep")
     answers |= {f"with a process, {asked}": told for asked, told in of_writes(hierarchy, top, populated).items()}
     answers |= {

@@ -15,9 +15,9 @@ from tests.integration.copilot_stage import Copilot, build, outcome, through, wa
 from fallow_core.plugins import discovery
 from fallow_core.plugins.instance import PluginInstance
 from fallow_hookspecs import CapacityReport, KillOrder, KillResult, Node, Offer, Refusal, Resources, TaskList
-from fallow_yarn.testing.application import Application
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.application import Application
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 
 GIB = 2**30
 NODE = Node(name="worker-1", addresses=("127.0.0.1", "localhost"))

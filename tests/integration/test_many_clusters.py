@@ -12,9 +12,9 @@ import pytest
 from tests.e2e.yarn.fallow_process import Fallow, resource_manager_spec
 from tests.e2e.yarn.rest import wait_for
 
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.listener import Listener, free_ports
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.listener import Listener, free_ports
+from fallow_yarn.embedded.settings import Settings
 
 GOOD = 10
 TICK_SECONDS = 1.0  # the publishing interval of that `fallow run`

@@ -22,10 +22,10 @@ INSIDE = textwrap.dedent("""
     other = subprocess.Popen(["sleep", "600"])
     assert other.pid == seen.pid, f"the kernel gave pid {other.pid}, not {seen.pid}"
     for force in (False, True):
-        done = signals.end([seen], force)
+        done = signals.terminate([seen], force)
         assert (done.sent, done.gone) == (0, 1), done
     assert other.poll() is None, "a process that was never seen was signalled"
-    assert signals.end([read_process(PROC_ROOT, other.pid).process], True).sent == 1
+    assert signals.terminate([read_process(PROC_ROOT, other.pid).process], True).sent == 1
     assert other.wait(10) == -9
     print("done")
 """)

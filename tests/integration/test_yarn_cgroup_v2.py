@@ -11,9 +11,9 @@ from plugins.yarn.tests.proc_fakes import NM, NM_PID, NOW_TICKS, FakeProc, conta
 
 from fallow_core.model.qos_policy import CgroupReconcilePolicy, StrategyMode
 from fallow_hookspecs import TaskPlacement
-from fallow_yarn.nm.leaders import Containers
-from fallow_yarn.nm.placement import HIERARCHY, placement
-from fallow_yarn.nm.processes import own_cgroups, read_cgroups
+from fallow_yarn.nm.procfs import own_cgroups, read_cgroups
+from fallow_yarn.tasks.container_processes import ContainerProcesses
+from fallow_yarn.tasks.placement import HIERARCHY, placement
 
 ENFORCE = StrategyMode.ENFORCE
 TREE = "batch/hadoop-yarn"
@@ -47,7 +47,7 @@ class Node(Batch):
 
     def placed(self, container_id: str) -> TaskPlacement:
         """Where the plugin says that a container is."""
-        found = Containers(self.proc.root, lambda: NOW_TICKS).find((NM,))
+        found = ContainerProcesses(self.proc.root, lambda: NOW_TICKS).find((NM,))
         (place,) = placement([container_id], found, OWN, self.proc.root).tasks
         return place
 
@@ -64,7 +64,7 @@ def limited(node: Node) -> None:
     """With limits of CPU, weights and memory in force."""
     node.modes(ENFORCE, ENFORCE, cgroup_reconcile=CgroupReconcilePolicy(mode=ENFORCE, memory_limit_percent=100))
     node.run(2)
-    assert node.throttle.cpu.knobs.problems == {}
+    assert node.limiter.cpu.writer.problems == {}
 
 
 def test_the_plugin_finds_the_group_of_a_container_and_says_that_its_node_manager_decides(node: Node) -> None:
@@ -90,16 +90,16 @@ def test_a_protection_that_the_node_manager_changes_is_nobodys_reset_and_stays(n
     limited(node)
     node.fake.groups[f"{TREE}/{ONE}"].memory_low = 100 * MIB
     node.run(2)
-    node.throttle.release_all()
+    node.limiter.release_all()
     assert node.fake.groups[f"{TREE}/{ONE}"].memory_low == 100 * MIB
-    assert node.throttle.cpu.knobs.resets == 0
+    assert node.limiter.cpu.writer.resets == 0
 
 
 def test_a_node_manager_that_starts_again_and_lifts_the_limit_is_noticed_and_limited_again(node: Node) -> None:
     limited(node)
     node.fake.write(f"{node.fake.mount}/{TREE}/cpu.max", "max 100000")
     node.tick()
-    assert (node.quota(TREE), node.throttle.cpu.knobs.resets) == (600_000, 1)
+    assert (node.quota(TREE), node.limiter.cpu.writer.resets) == (600_000, 1)
 
 
 def test_all_goes_back_also_after_a_container_has_ended_and_by_another_process(node: Node) -> None:
@@ -110,6 +110,6 @@ def test_all_goes_back_also_after_a_container_has_ended_and_by_another_process(n
     node.tick()
     assert node.quota(TREE) == 600_000
     node.start()
-    node.throttle.release_all()
+    node.limiter.release_all()
     assert node.fake.groups == {name: group for name, group in before.items() if name != f"{TREE}/{ONE}"}
-    assert node.throttle.cpu.knobs.kept == {}
+    assert node.limiter.cpu.writer.changed_groups == {}

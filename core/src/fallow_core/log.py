@@ -8,7 +8,9 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from fallow_core.model.event import Event
 
 REPEAT_SECONDS = 60.0
 REMEMBERED = 1000
@@ -20,6 +22,13 @@ def event(logger: logging.Logger, level: int, name: str, **fields: object) -> No
         logger.log(level, "%s", " ".join([name, *(f"{key}={_text(value)}" for key, value in fields.items())]))
 
 
+def write(events: Iterable[Event]) -> None:
+    """Log the events that a pure function returned."""
+    for each in events:
+        level = logging.WARNING if each.warning else logging.INFO
+        event(logging.getLogger(f"fallow.{each.logger}"), level, each.name, **each.fields)
+
+
 def _text(value: object) -> str:
     text = " ".join(str(value).split())
     plain = text.isprintable() and not any(c in text for c in ' "=\\')
@@ -27,7 +36,7 @@ def _text(value: object) -> str:
 
 
 class RepeatFilter(logging.Filter):
-    """GrowthDelays back a warning or an error whose text was already written within the last minute."""
+    """Holds back a warning or an error whose text was already written within the last minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from plugins.yarn.tests.yarn_fakes import FakeManager
 
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.net.endpoint import Endpoint
 
 Script = Callable[[socket.socket], None]
 

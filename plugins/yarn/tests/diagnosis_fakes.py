@@ -6,23 +6,22 @@ from dataclasses import dataclass, field
 from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
 
 from fallow_hookspecs import Daemon, Finding, Node, Process
-from fallow_yarn.access import Access, access
-from fallow_yarn.diagnosis import diagnose
-from fallow_yarn.diagnosis.outside import HostSize, Outside, Page
-from fallow_yarn.diagnosis.settings import Settings
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf
+from fallow_yarn.diagnosis.diagnose import diagnose
+from fallow_yarn.diagnosis.probes import HostSize, Page, Probes
 from fallow_yarn.errors import YarnError
-from fallow_yarn.identity import by_host, own_ids
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.places import are_local, places
-from fallow_yarn.rm.client import Facts, Reading
+from fallow_yarn.model.node_matching import by_host, own_ids
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.facts import Identity
-from fallow_yarn.rm.place import Place
-from fallow_yarn.rm.size import Size
-from fallow_yarn.web_access import WebAccess
+from fallow_yarn.rm.readings import Facts, Reading
+from fallow_yarn.security.access import Access, access
+from fallow_yarn.security.web_access import WebAccess
+from fallow_yarn.settings.rm_addresses import RmAddresses, are_local, rm_addresses
 
 EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
 HOST_SIZE = HostSize(cpus=8, memory_bytes=32 * GIB, available_bytes=20 * GIB)
-CONF = Settings({"some.key": "some value"})
+CONF = DaemonConf({"some.key": "some value"})
 LARGEST = entry("big:1", capability=Size(99_000, 99), in_force=Size(99_000, 99))
 
 Found = dict[str, Finding]
@@ -55,7 +54,7 @@ def inactive_in(state: str) -> Facts:
 
 def manager_page(ahead: float | None = 0.0, /, **settings: str) -> Page:
     """The ResourceManager's page, with its defaults and these settings."""
-    return Page(settings=Settings({"yarn.admin.acl": "*"} | settings), ahead_seconds=ahead)
+    return Page(settings=DaemonConf({"yarn.admin.acl": "*"} | settings), ahead_seconds=ahead)
 
 
 def node_page(version: str = "3.5.0", /, **settings: str) -> Page:
@@ -72,7 +71,7 @@ def node_page(version: str = "3.5.0", /, **settings: str) -> Page:
         "yarn.nodemanager.local-dirs": "[SSD]file:///data/local",
         "yarn.nodemanager.log-dirs": "/data/logs",
     }
-    return Page(settings=Settings(fine | settings), ahead_seconds=0.0, info={"nodeManagerVersion": version})
+    return Page(settings=DaemonConf(fine | settings), ahead_seconds=0.0, info={"nodeManagerVersion": version})
 
 
 @dataclass
@@ -91,19 +90,19 @@ class Fakes:
     def findings(self, **settings: object) -> Found:
         """All findings by their subjects, each of which is there once; what is wrong has advice."""
         wanted = spec(**settings)
-        self.manager.place = places(wanted)[0]
+        self.manager.addresses = rm_addresses(wanted)[0]
 
         def own(node: Node, ids: Collection[str]) -> list[str]:
-            return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.place,))))
+            return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.addresses,))))
 
-        found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._outside())
+        found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._probes())
         by_subject = {finding.subject: finding for finding in found}
         assert len(by_subject) == len(found)
         assert all(finding.advice for finding in found if finding.ok is False)
         return by_subject
 
-    def _outside(self) -> Outside:
-        return Outside(
+    def _probes(self) -> Probes:
+        return Probes(
             manager_page=self._manager_page,
             node_page=self._node_page,
             host_size=lambda: self.host,
@@ -112,7 +111,7 @@ class Fakes:
             processes=self._processes,
         )
 
-    def _manager_page(self, _place: Place, _access: Access, _deadline: Deadline) -> Page:
+    def _manager_page(self, _addresses: RmAddresses, _access: Access, _deadline: Deadline) -> Page:
         self.asked.append("manager")
         return self.manager_says
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from fallow_yarn.access import Access
 from fallow_yarn.errors import YarnError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.lifecycle.list_file import ListFile
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.nodes import Node, State
-from fallow_yarn.rm.size import Size
+from fallow_yarn.security.access import Access
 
 
 class FakeManager(ResourceManager):
@@ -17,7 +17,7 @@ class FakeManager(ResourceManager):
 
     def __init__(self, file: ListFile, **states: State) -> None:
         super().__init__(
-            ResourceManager.at(client="rm:1", admin="rm:2", web="rm:3", user="x").place, Access.simple("x")
+            ResourceManager.at(client="rm:1", admin="rm:2", web="rm:3", user="x").addresses, Access.simple("x")
         )
         self.file = file
         self.hosts = dict(states)

@@ -4,7 +4,7 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import CONF, Fakes, Found, inactive_in, manager_page, node_page
 from plugins.yarn.tests.yarn_fakes import NODE_ID, entry, facts, reading
 
-from fallow_yarn.diagnosis.outside import Page
+from fallow_yarn.diagnosis.probes import Page
 from fallow_yarn.errors import (
     AccessDeniedError,
     ConnectionLostError,
@@ -17,9 +17,9 @@ from fallow_yarn.errors import (
     WrongPortError,
     YarnError,
 )
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import State
-from fallow_yarn.rm.size import Size
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_a_web_port_that_is_wrong_is_told_from_ports_that_answer(fakes: Fakes) -
 def test_client_and_admin_that_are_mixed_up_are_told_so(fakes: Fakes) -> None:
     fakes.manager.read_failure = fakes.manager.rights_failure = NoSuchCallError("Unknown protocol")
     found = fakes.findings()
-    assert "mixed up" in found["ports"].detail
-    assert found["ports"].advice == "exchange spec.resourceManager.client and spec.resourceManager.admin"
+    assert "swapped" in found["ports"].detail
+    assert found["ports"].advice == "swap spec.resourceManager.client and spec.resourceManager.admin"
     assert "spec.resourceManager.client" in found["client port"].advice
     assert "spec.resourceManager.admin" in found["admin rights"].advice
 
@@ -107,7 +107,7 @@ def test_a_standby_is_told_and_its_closed_client_port_is_no_finding_of_its_own(f
     found = fakes.findings()
     assert found["ResourceManager"].ok is False
     assert "STANDBY" in found["ResourceManager"].detail
-    assert "name the active one" in found["ResourceManager"].advice
+    assert "configure the active one" in found["ResourceManager"].advice
     assert found["admin rights"].ok is None
     assert "client port" not in found
 

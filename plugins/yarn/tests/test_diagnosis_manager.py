@@ -26,7 +26,7 @@ def test_who_answers_is_named_with_its_version_and_address(fakes: Fakes) -> None
         ("3.2.4", True, "takeBack has no effect"),
         ("2.10.2", None, "not tested"),
         ("3.6.0-SNAPSHOT", None, "not tested"),
-        ("unknown", None, "no release"),
+        ("unknown", None, "not a known release"),
     ],
 )
 def test_what_its_release_does_is_told(fakes: Fakes, version: str, ok: bool | None, words: str) -> None:
@@ -44,7 +44,7 @@ def test_what_its_release_does_is_told(fakes: Fakes, version: str, ok: bool | No
         (-5.0, True, "agree"),
         (6.0, False, "6 s ahead of"),
         (-400.0, False, "400 s behind"),
-        (None, None, "it tells no time"),
+        (None, None, "it sends no Date header"),
     ],
 )
 def test_clocks_that_are_apart_are_told_with_the_direction(

@@ -5,7 +5,7 @@ from plugins.yarn.tests.diagnosis_fakes import EXECUTORS, Fakes, node_page
 from plugins.yarn.tests.yarn_fakes import NODE_ID, facts
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.outside import Page
+from fallow_yarn.diagnosis.probes import Page
 
 DISK = "yarn.nodemanager.disk-health-checker"
 LIMIT = f"{DISK}.max-disk-utilization-per-disk-percentage"
@@ -31,9 +31,14 @@ def finding(fakes: Fakes, subject: str, **settings: str) -> Finding:
     [
         ("3.5.0", "3.5.0", True, "3.5.0"),
         ("3.5.0", "3.3.6", True, "3.3.6, the ResourceManager has 3.5.0"),
-        ("3.2.4", "3.2.4", True, "3.2.4: before 3.3 it is not told its size, and registers with the configured one"),
-        ("3.5.0", "odd", None, "'odd' is no release we know"),
-        ("3.5.0", "", None, "not known: it does not tell"),
+        (
+            "3.2.4",
+            "3.2.4",
+            True,
+            "3.2.4: before 3.3 it does not receive its size, and registers with the configured one",
+        ),
+        ("3.5.0", "odd", None, "'odd' is not a known release"),
+        ("3.5.0", "", None, "not known: it does not report it"),
     ],
 )
 def test_its_release_is_told_with_what_follows(
@@ -104,10 +109,10 @@ def test_a_delay_before_sigkill_that_is_shorter_than_the_grace_is_told(
         ({}, (), True, "DefaultContainerExecutor: it makes no cgroups"),
         (LCE, (), True, "LinuxContainerExecutor, without cgroups"),
         (CGROUPS, ("/hadoop-yarn",), True, "below /hadoop-yarn"),
-        (CGROUPS, (), False, "not in this host's tree"),
+        (CGROUPS, (), False, "which this host does not have"),
         (CGROUPS | {HIERARCHY: "${no}"}, (), None, f"{HIERARCHY} is not shown"),
         (LCE | {HANDLER: "x.CgroupsLCEResourcesHandler", HIERARCHY: "/y"}, ("/y",), True, "below /y"),
-        ({next(iter(LCE)): "org.example.MyExecutor"}, (), None, "MyExecutor: not one we know"),
+        ({next(iter(LCE)): "org.example.MyExecutor"}, (), None, "MyExecutor: unknown"),
     ],
 )
 def test_the_executor_and_its_cgroups_are_told(

@@ -10,13 +10,13 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import Found
 
 from fallow_hookspecs import Finding
-from fallow_yarn.access import Access
-from fallow_yarn.config import YarnSpec
-from fallow_yarn.diagnosis import diagnose
+from fallow_yarn.diagnosis.diagnose import diagnose
 from fallow_yarn.ipc import wire
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos.rpc_pb2 import RequestHeader, ResponseHeader
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.config import YarnSpec
 
 Service = Callable[[socket.socket], None]
 IPC_PORT = b"It looks like you are making an HTTP request to a Hadoop IPC port."
@@ -127,8 +127,8 @@ def everywhere(address: str, seconds: float = 10) -> Found:
         (hadoop_ipc, "web", "this is a Hadoop IPC port", "another service answers there"),
         (hadoop_ipc, "client", "Unknown protocol", "another port of a Hadoop daemon"),
         (hadoop_ipc, "admin", "Unknown protocol", "another port of a Hadoop daemon"),
-        (token_port, "client", "SIMPLE authentication is not enabled", "asks for Kerberos"),
-        (token_port, "admin", "SIMPLE authentication is not enabled", "asks for Kerberos"),
+        (token_port, "client", "SIMPLE authentication is not enabled", "requires Kerberos"),
+        (token_port, "admin", "SIMPLE authentication is not enabled", "requires Kerberos"),
         (TLS, "web", "this is a TLS port", "another service answers there"),
         (TLS, "client", "this is a TLS port", "another service answers there"),
         (TLS, "admin", "this is a TLS port", "another service answers there"),
@@ -136,8 +136,8 @@ def everywhere(address: str, seconds: float = 10) -> Found:
         (greeting, "client", "does not begin with a length", "another service answers there"),
         (greeting, "admin", "does not begin with a length", "another service answers there"),
         (CLOSED, "web", "no HTTP answer", "another service"),
-        (CLOSED, "client", "closed the connection", "hangs up"),
-        (CLOSED, "admin", "closed the connection", "hangs up"),
+        (CLOSED, "client", "closed the connection", "the server closes the connection"),
+        (CLOSED, "admin", "closed the connection", "the server closes the connection"),
     ],
 )
 def test_what_answers_at_a_wrong_port_is_told_with_the_setting_to_mend(
@@ -164,7 +164,7 @@ def test_ports_of_different_services_are_told_each_for_itself() -> None:
 
 def test_two_hadoop_ports_that_know_no_call_of_ours_may_be_mixed_up() -> None:
     with serving(hadoop_ipc) as address:
-        assert "exchange" in everywhere(address)["ports"].advice
+        assert "swap" in everywhere(address)["ports"].advice
     with serving(hadoop_ipc) as ipc, serving(WEB) as web:
         assert "ports" not in findings(web=web, client=ipc, admin=web)
 
@@ -187,7 +187,7 @@ def test_nobody_who_listens_a_host_that_is_unknown_and_silence_are_told_apart() 
     with serving(silent) as address:
         dumb = only(everywhere(address, seconds=0.2))
     assert "waiting for the answer" in dumb.detail
-    assert "takes connections and does not answer" in dumb.advice
+    assert "accepts connections and does not answer" in dumb.advice
 
 
 def test_a_host_that_answers_no_attempt_to_connect_is_told() -> None:

@@ -6,8 +6,8 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import Fakes, manager_page
 from plugins.yarn.tests.yarn_fakes import entry, facts, reading
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.facts import Calculator
-from fallow_yarn.rm.size import Size
 
 LAZY = "yarn.scheduler.capacity.lazy-preemption-enabled"
 CALCULATOR = "yarn.scheduler.capacity.resource-calculator"
@@ -23,9 +23,9 @@ def fakes() -> Fakes:
     [
         ("capacityScheduler", "3.5.0", True, "CapacityScheduler"),
         ("fairScheduler", "3.5.0", True, "FairScheduler"),
-        ("fairScheduler", "3.4.3", None, "not proven for this release"),
-        ("fifoScheduler", "3.5.0", False, "never ends"),
-        ("", "3.5.0", None, "MyScheduler: not one we know"),
+        ("fairScheduler", "3.4.3", None, "not tested with this release"),
+        ("fifoScheduler", "3.5.0", False, "never terminates"),
+        ("", "3.5.0", None, "MyScheduler: unknown"),
     ],
 )
 def test_the_kind_of_scheduler_is_judged_by_what_is_proven_of_it(
@@ -53,7 +53,7 @@ def test_a_minimum_allocation_that_is_not_shown_is_taken_as_hadoops_default(fake
     fakes.manager.facts_now = facts(minimum=None)
     found = fakes.findings()["minimum allocation"]
     assert found.ok is None
-    assert "taken as 1024 MB and 1 vcore," in found.detail
+    assert "assumed to be 1024 MB and 1 vcore," in found.detail
     assert "/conf" in found.advice
 
 

@@ -6,13 +6,13 @@ import pytest
 from plugins.yarn.tests.diagnosis_fakes import LARGEST, Fakes, node_page
 from plugins.yarn.tests.yarn_fakes import CONFIGURED, ETL, GIB, NODE_ID, entry, facts, reading
 
-from fallow_yarn.diagnosis.outside import HostSize
+from fallow_yarn.diagnosis.probes import HostSize
 from fallow_yarn.diagnosis.sizes import lendable
 from fallow_yarn.errors import RefusedError
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.applications import Request
-from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import State
-from fallow_yarn.rm.size import Size
+from fallow_yarn.rm.readings import NodeReading
 
 MEMORY, VCORES = "yarn.nodemanager.resource.memory-mb", "yarn.nodemanager.resource.cpu-vcores"
 DETECT = "yarn.nodemanager.resource.detect-hardware-capabilities"
@@ -133,17 +133,17 @@ def test_a_largest_node_that_is_lent_may_refuse_applications(fakes: Fakes, other
     fakes.manager.reading_now = reading(entry(), *others)
     found = fakes.findings()["largest node"]
     assert found.ok is None
-    assert "applications that ask for more fail" in found.detail
+    assert "applications that request more fail" in found.detail
 
 
 def test_what_applications_wait_for_is_told_with_the_largest_node(fakes: Fakes) -> None:
     fakes.manager.reading_now = reading(entry())
-    assert "none waits now" in fakes.findings()["largest node"].detail
+    assert "no request is pending now" in fakes.findings()["largest node"].detail
     requests = (Request(size=Size(4096, 1), containers=2), Request(size=Size(512, 3), containers=1))
     fakes.manager.applications_now = (replace(ETL, requests=requests),)
-    assert "they wait for up to 4096 MB and 3 vcores now" in fakes.findings()["largest node"].detail
+    assert "requests of up to 4096 MB and 3 vcores are pending now" in fakes.findings()["largest node"].detail
     fakes.manager.applications_failure = RefusedError("rm:8088: connection refused")
-    assert "what they wait for cannot be told" in fakes.findings()["largest node"].detail
+    assert "the pending requests are unknown" in fakes.findings()["largest node"].detail
 
 
 def test_a_cluster_without_nodes_has_no_largest(fakes: Fakes) -> None:

@@ -25,10 +25,10 @@ from fallow_yarn.errors import (
 from fallow_yarn.ipc import connection as connection_module
 from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Connection, simple
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import RequestHeader, ResponseHeader
-from fallow_yarn.ipc.transport import Channel
+from fallow_yarn.net.channel import Channel
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 
 Serve = Callable[..., Endpoint]
 Script = Callable[[socket.socket], None]

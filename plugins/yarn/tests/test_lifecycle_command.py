@@ -6,12 +6,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fallow_hookspecs import ClusterConfig, Role
-from fallow_yarn.agent_settings import AgentModel
 from fallow_yarn.commands import COMMANDS
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.lifecycle import command, decommissioning
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.settings.agent_model import AgentModel
+from fallow_yarn.settings.config import YarnSpec
 
 TEXT = "# ours\n"
 
@@ -68,11 +68,11 @@ def test_a_node_goes_out_and_comes_in_again(host: Host, yarn: EmbeddedYarn, excl
     done = call(host, "decommission", yarn.nodes["nm1"].node_id, "--cluster", "etl", "-c", "/etc/other")
     assert done.exit_code == 0, done.output
     assert "DECOMMISSION" in done.output
-    assert "localhost: decommissioned. To take it in again: fallow yarn recommission localhost" in done.output
+    assert "localhost: decommissioned. To undo it: fallow yarn recommission localhost" in done.output
     assert exclude.read_text() == TEXT + "localhost\n"
     assert host.asked[-1] == ("etl", Path("/etc/other"))
     back = call(host, "recommission", "localhost")
-    assert (back.exit_code, back.output.splitlines()[-1]) == (0, "localhost: may come back; start its NodeManager")
+    assert (back.exit_code, back.output.splitlines()[-1]) == (0, "localhost: may register again; start its NodeManager")
     assert exclude.read_text() == TEXT
 
 
@@ -80,10 +80,10 @@ def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest
     def interrupted(_self: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(decommissioning.Decommissioning, "look", interrupted)
+    monkeypatch.setattr(decommissioning.Decommissioning, "poll", interrupted)
     done = call(host, "decommission", "localhost")
     assert done.exit_code == 0  # of a command that returns; `fallow` makes the returned number its own
-    assert "goes on without this command" in done.output
+    assert "continues without this command" in done.output
     assert "fallow yarn recommission localhost" in done.output
     assert exclude.read_text() == TEXT + "localhost\n"
 
@@ -95,7 +95,7 @@ def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest
         ({"user": "alice"}, ["decommission", "localhost"], "alice"),
         ({"user": "alice"}, ["recommission", "localhost"], "alice"),
         ({"excludeFiles": ["/nowhere/exclude"]}, ["decommission", "localhost"], "/nowhere"),
-        ({}, ["decommission", "localhost", "--grace", "soon"], "'soon' is no length of time such as 90s, 10m or 2h"),
+        ({}, ["decommission", "localhost", "--grace", "soon"], "'soon': expected a duration such as 90s, 10m or 1h30m"),
         ({}, ["decommission"], "Missing argument 'NODE...'"),
     ],
 )

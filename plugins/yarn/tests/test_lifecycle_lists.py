@@ -64,11 +64,11 @@ def test_xml_on_one_line_stays_readable() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("n1\nn2\n", "it is no XML"),
-        ("<hosts><host></hosts>", "it is no XML"),
-        ("", "it is no XML"),
+        ("n1\nn2\n", "it is not XML"),
+        ("<hosts><host></hosts>", "it is not XML"),
+        ("", "it is not XML"),
         ("<hosts/>", "write it as <hosts></hosts>"),
-        ("<hosts><host><name>a</name><timeout>soon</timeout></host></hosts>", "'soon' is no whole number"),
+        ("<hosts><host><name>a</name><timeout>soon</timeout></host></hosts>", "'soon' is not an integer"),
     ],
 )
 def test_what_is_no_list_in_xml_is_told(text: str, why: str) -> None:

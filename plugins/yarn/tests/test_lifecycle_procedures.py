@@ -6,14 +6,14 @@ from plugins.yarn.tests.lifecycle_fakes import FakeManager
 from plugins.yarn.tests.yarn_fakes import Clock
 
 from fallow_yarn.errors import AccessDeniedError, UnreachableError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.lifecycle.chosen import hosts_of
 from fallow_yarn.lifecycle.decommissioning import MOST_IGNORED, Decommissioning
+from fallow_yarn.lifecycle.host_lookup import hosts_of
 from fallow_yarn.lifecycle.list_file import ListFile, ListFileError
-from fallow_yarn.lifecycle.lists import LifecycleError, Lists
+from fallow_yarn.lifecycle.lists import HostLists, LifecycleError
 from fallow_yarn.lifecycle.recommissioning import recommission
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import State
-from fallow_yarn.rm.size import Size
 
 GRACE_SECONDS = 600
 
@@ -42,7 +42,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def out(manager: FakeManager, file: ListFile, clock: Clock) -> Decommissioning:
-    return Decommissioning(manager, Lists((file,)), ["n1"], GRACE_SECONDS, clock)
+    return Decommissioning(manager, HostLists((file,)), ["n1"], GRACE_SECONDS, clock)
 
 
 def test_the_host_is_in_the_file_only_while_the_resource_manager_reads_it(
@@ -52,10 +52,10 @@ def test_the_host_is_in_the_file_only_while_the_resource_manager_reads_it(
     assert (manager.hosts["n1"], manager.graces["n1"]) == (State.DECOMMISSIONING, GRACE_SECONDS)
     assert manager.hosts["n2"] is State.RUNNING
     assert file.read() == TEXT
-    assert not out.look().done
+    assert not out.poll().done
     manager.hosts["n1"] = State.DECOMMISSIONED
-    assert out.look().done
-    out.settle()
+    assert out.poll().done
+    out.finish()
     assert file.read() == TEXT + "n1\n"
 
 
@@ -74,21 +74,21 @@ def test_one_that_became_active_meanwhile_is_told_what_is_left(
     out.begin()
     clock.now = 250.5
     manager.hosts["n1"] = State.RUNNING
-    progress = out.look()
+    progress = out.poll()
     assert progress.told_again
     assert not progress.done
     assert manager.refreshed == [GRACE_SECONDS, 350]
     assert file.read() == TEXT
     clock.now = 1000
     manager.hosts["n1"] = State.RUNNING
-    out.look()
+    out.poll()
     assert manager.refreshed[-1] == 0
 
 
 def test_a_host_that_was_excluded_before_stays_so(out: Decommissioning, file: ListFile) -> None:
     file.path.write_text(TEXT + "n1 # broken\n")
     out.begin()
-    out.settle()
+    out.finish()
     assert file.read() == TEXT + "n1 # broken\n"
 
 
@@ -113,7 +113,7 @@ def test_of_two_files_both_are_as_before_if_one_cannot_be_written(
 ) -> None:
     other = ListFile(tmp_path / "other")
     other.path.write_text("n1\n")
-    out = Decommissioning(manager, Lists((file, other)), ["n1", "n2"], GRACE_SECONDS, clock)
+    out = Decommissioning(manager, HostLists((file, other)), ["n1", "n2"], GRACE_SECONDS, clock)
 
     def full(_edit: Callable[[str], str]) -> bool:
         raise ListFileError("no space")
@@ -125,18 +125,18 @@ def test_of_two_files_both_are_as_before_if_one_cannot_be_written(
     monkeypatch.undo()
     out.begin()
     assert (file.read(), other.read()) == (TEXT, "n1\n")
-    out.settle()
+    out.finish()
     assert (file.read(), other.read()) == (TEXT + "n1\nn2\n", "n1\nn2\n")
 
 
 def test_a_resource_manager_that_is_away_is_waited_for(out: Decommissioning, manager: FakeManager) -> None:
     out.begin()
     manager.errors = [UnreachableError("away")]
-    assert out.look().away == "away"
+    assert out.poll().unreachable == "away"
     manager.hosts["n1"] = State.RUNNING
     manager.errors = [None, UnreachableError("away again")]
-    assert out.look().away == "away again"
-    assert out.look().told_again
+    assert out.poll().unreachable == "away again"
+    assert out.poll().told_again
 
 
 def test_one_that_reads_another_file_is_told_with_both(
@@ -145,9 +145,9 @@ def test_one_that_reads_another_file_is_told_with_both(
     manager.reads_file = False
     out.begin()
     for _ in range(MOST_IGNORED):
-        assert out.look().told_again
+        assert out.poll().told_again
     with pytest.raises(LifecycleError, match=rf"it reads exclude file /etc/hadoop/exclude, and {file} was written"):
-        out.look()
+        out.poll()
     assert file.read() == TEXT
 
 
@@ -156,9 +156,9 @@ def test_a_node_that_is_not_registered_may_come_until_the_grace_is_over(
 ) -> None:
     out.begin()
     manager.hosts.clear()
-    assert not out.look().done
+    assert not out.poll().done
     clock.now = GRACE_SECONDS
-    assert out.look().done
+    assert out.poll().done
 
 
 def test_a_host_of_the_exclude_file_that_is_listed_as_a_node_is_not_the_node_manager_that_is_to_end(
@@ -166,12 +166,12 @@ def test_a_host_of_the_exclude_file_that_is_listed_as_a_node_is_not_the_node_man
 ) -> None:
     out.begin()
     manager.port, manager.hosts["n1"] = -1, State.DECOMMISSIONED  # as the one lists it that has just become active
-    assert not out.look().done
-    assert out.look().nodes == ()
+    assert not out.poll().done
+    assert out.poll().nodes == ()
     manager.port, manager.hosts["n1"] = 1, State.RUNNING
-    assert out.look().told_again
+    assert out.poll().told_again
     manager.hosts["n1"] = State.DECOMMISSIONED
-    assert out.look().done
+    assert out.poll().done
 
 
 @pytest.mark.parametrize("state", [State.LOST, State.SHUTDOWN, State.DECOMMISSIONED])
@@ -180,8 +180,8 @@ def test_a_node_that_is_gone_is_only_kept_out(
 ) -> None:
     manager.hosts["n1"] = state
     out.begin()
-    assert out.look().done
-    out.settle()
+    assert out.poll().done
+    out.finish()
     assert file.read() == TEXT + "n1\n"
 
 
@@ -209,11 +209,11 @@ def test_others_with_the_same_grace_or_one_of_their_own_are_no_hindrance(
 ) -> None:
     manager.hosts["n2"], manager.graces["n2"] = State.DECOMMISSIONING, GRACE_SECONDS
     file.path.write_text("n2\n")
-    Decommissioning(manager, Lists((file,)), ["n1"], GRACE_SECONDS, clock).begin()
+    Decommissioning(manager, HostLists((file,)), ["n1"], GRACE_SECONDS, clock).begin()
     assert manager.hosts["n2"] is State.DECOMMISSIONING
     manager.file = xml = ListFile(tmp_path / "exclude.xml")
     xml.path.write_text("<hosts><host><name>n2</name><timeout>60</timeout></host></hosts>")
-    Decommissioning(manager, Lists((xml,)), ["n1"], 5, clock).begin()
+    Decommissioning(manager, HostLists((xml,)), ["n1"], 5, clock).begin()
     assert manager.graces == {"n1": 5, "n2": 60}
 
 
@@ -225,12 +225,12 @@ def test_recommissioning_takes_out_of_one_list_and_into_the_other(
     file.path.write_text(TEXT + "n1\nn2\n")
     manager.hosts |= {"n1": State.DECOMMISSIONED, "n2": State.DECOMMISSIONING}
     manager.graces["n2"] = 77
-    recommission(manager, Lists((file,), (include,)), ["n1"])
+    recommission(manager, HostLists((file,), (include,)), ["n1"])
     assert file.read() == TEXT + "n2\n"
     assert include.read() == "n2\nn1\n"
     assert manager.refreshed == [77]
     assert manager.hosts == {"n1": State.DECOMMISSIONED, "n2": State.DECOMMISSIONING}
-    recommission(manager, Lists((file,), (include,)), ["n2"])
+    recommission(manager, HostLists((file,), (include,)), ["n2"])
     assert manager.hosts == {"n1": State.DECOMMISSIONED, "n2": State.RUNNING}
     assert include.read() == "n2\nn1\n"
 
@@ -241,7 +241,7 @@ def test_an_empty_list_of_included_hosts_takes_all_and_stays_empty(
     include = ListFile(tmp_path / "include")
     include.path.write_text("# all\n")
     manager.hosts["n1"] = State.DECOMMISSIONED
-    recommission(manager, Lists((file,), (include,)), ["n1"])
+    recommission(manager, HostLists((file,), (include,)), ["n1"])
     assert include.read() == "# all\n"
 
 

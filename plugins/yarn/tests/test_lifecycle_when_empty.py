@@ -19,18 +19,18 @@ from fallow_hookspecs import (
     Resources,
     Role,
 )
-from fallow_yarn.config import YarnSpec
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.lifecycle.list_file import ListFile
-from fallow_yarn.lifecycle.lists import Lists
+from fallow_yarn.lifecycle.lists import HostLists
 from fallow_yarn.lifecycle.recommissioning import recommission
 from fallow_yarn.lifecycle.when_empty import EMPTY_SECONDS, WhenEmpty
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
-from fallow_yarn.rm.client import NodeReading
 from fallow_yarn.rm.nodes import State
-from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.rm.readings import NodeReading
+from fallow_yarn.settings.config import YarnSpec
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 FLOOR = Size(128, 1)
@@ -117,8 +117,8 @@ def test_an_empty_node_leaves_and_comes_back_for_an_offer(yarn: EmbeddedYarn, ex
         assert row(instance).state is NodeState.RUNNING
         clock.seconds += 60
         until(lambda: row(instance).state is NodeState.RUNNING and "localhost" in exclude.read_text())
-        parked = row(instance)
-        assert (parked.framework_node, parked.in_force, parked.allocated) == (node_id, floor, Resources(0, 0))
+        removed = row(instance)
+        assert (removed.framework_node, removed.in_force, removed.allocated) == (node_id, floor, Resources(0, 0))
         assert offer(instance, yarn, Size(0, 0)).accepted == Resources(0, 0)
         assert row(instance).in_force == Resources(0, 0)
         assert offer(instance, yarn, FLOOR).accepted == floor
@@ -151,7 +151,7 @@ def test_without_an_exclude_file_the_report_says_why_an_empty_node_stays(tmp_pat
     settings = Settings(heartbeat_seconds=0.05, starting_seconds=0, change_seconds=0, minimum=FLOOR)
     with EmbeddedYarn(tmp_path / "yarn", settings) as yarn, closing(instance_of(yarn, clock)) as instance:
         told = report(instance)
-    assert "; empty nodes stay: " in told.detail
+    assert "; empty nodes are not removed: " in told.detail
     assert "yarn.resourcemanager.nodes.exclude-path" in told.detail
     assert [row.state for row in told.rows] == [NodeState.RUNNING]
 
@@ -174,11 +174,11 @@ def ticks() -> Ticks:
 
 
 @pytest.fixture
-def leaving(manager: FakeManager, exclude: Path, ticks: Ticks) -> WhenEmpty:
+def when_empty(manager: FakeManager, exclude: Path, ticks: Ticks) -> WhenEmpty:
     """Both nodes have had an offer."""
     given = {"resourceManager": {"host": "rm"}, "excludeFiles": [str(exclude)], "whenEmpty": "decommission"}
     made = WhenEmpty(YarnSpec.model_validate(given), ticks)
-    made.taken(manager, [offered("n1:1", FLOOR), offered("n2:1", FLOOR)], Deadline.after(1))
+    made.take(manager, [offered("n1:1", FLOOR), offered("n2:1", FLOOR)], Deadline.after(1))
     return made
 
 
@@ -187,32 +187,32 @@ def offered(node_id: str, size: Size) -> Offer:
     return Offer(node="here", framework_node=node_id, total=total)
 
 
-def look(leaving: WhenEmpty, manager: FakeManager, **used: Size) -> None:
+def look(when_empty: WhenEmpty, manager: FakeManager, **used: Size) -> None:
     """A look at nodes at their floor, which have nothing allocated unless it is said."""
     nodes = {
         node.node_id: NodeReading(node=node, in_force=FLOOR, used=used.get(node.host, Size(0, 0)))
         for node in manager.nodes(Deadline.after(1))
     }
-    leaving.look(manager, nodes, FLOOR, Deadline.after(1))
+    when_empty.poll(manager, nodes, FLOOR, Deadline.after(1))
 
 
-def pass_time(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks, **used: Size) -> None:
-    look(leaving, manager, **used)
+def pass_time(when_empty: WhenEmpty, manager: FakeManager, ticks: Ticks, **used: Size) -> None:
+    look(when_empty, manager, **used)
     ticks.now += EMPTY_SECONDS
-    look(leaving, manager, **used)
+    look(when_empty, manager, **used)
 
 
-def test_a_node_with_a_task_stays(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
-    pass_time(leaving, manager, ticks, n1=FLOOR)
+def test_a_node_with_a_task_stays(when_empty: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
+    pass_time(when_empty, manager, ticks, n1=FLOOR)
     assert manager.hosts == {"n1": State.RUNNING, "n2": State.DECOMMISSIONING}
 
 
-def test_a_task_in_between_begins_the_time_anew(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
-    look(leaving, manager)
+def test_a_task_in_between_begins_the_time_anew(when_empty: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
+    look(when_empty, manager)
     ticks.now += EMPTY_SECONDS / 2
-    look(leaving, manager, n1=FLOOR)
+    look(when_empty, manager, n1=FLOOR)
     ticks.now += EMPTY_SECONDS / 2
-    look(leaving, manager)
+    look(when_empty, manager)
     assert manager.hosts == {"n1": State.RUNNING, "n2": State.DECOMMISSIONING}
 
 
@@ -223,48 +223,48 @@ def test_a_node_without_an_offer_stays(manager: FakeManager, exclude: Path, tick
 
 
 def test_a_node_that_is_out_stays_out_for_an_offer_below_the_floor_and_is_told_at_that(
-    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+    when_empty: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
 ) -> None:
-    pass_time(leaving, manager, ticks)
+    pass_time(when_empty, manager, ticks)
     manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
-    look(leaving, manager)
+    look(when_empty, manager)
     for size in (Size(0, 0), FLOOR):
-        inside, (answer,) = leaving.taken(manager, [offered("n1:1", size)], Deadline.after(1))
+        inside, (answer,) = when_empty.take(manager, [offered("n1:1", size)], Deadline.after(1))
         assert (inside, answer.accepted) == ([], offered("n1:1", size).total)
-        assert leaving.offered == {"n1:1": answer.accepted}
-    recommission(manager, Lists((ListFile(exclude),)), ["n1"])
-    look(leaving, manager)
-    leaving.taken(manager, [], Deadline.after(1))
-    assert leaving.parked == {"n2:1"}
-    assert leaving.offered == {}
+        assert when_empty.offered == {"n1:1": answer.accepted}
+    recommission(manager, HostLists((ListFile(exclude),)), ["n1"])
+    look(when_empty, manager)
+    when_empty.take(manager, [], Deadline.after(1))
+    assert when_empty.removed == {"n2:1"}
+    assert when_empty.offered == {}
 
 
 def test_a_node_that_somebody_took_out_by_hand_is_not_taken_in(
-    leaving: WhenEmpty, manager: FakeManager, exclude: Path
+    when_empty: WhenEmpty, manager: FakeManager, exclude: Path
 ) -> None:
     manager.hosts["n1"] = State.DECOMMISSIONED
     exclude.write_text(TEXT + "n1\n")
-    look(leaving, manager)
-    assert leaving.parked == frozenset()
+    look(when_empty, manager)
+    assert when_empty.removed == frozenset()
     assert exclude.read_text() == TEXT + "n1\n"
 
 
 def test_a_node_that_somebody_took_in_by_hand_is_one_like_any_other(
-    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+    when_empty: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
 ) -> None:
-    pass_time(leaving, manager, ticks)
+    pass_time(when_empty, manager, ticks)
     manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
-    look(leaving, manager)
-    assert leaving.parked == {"n1:1", "n2:1"}
-    recommission(manager, Lists((ListFile(exclude),)), ["n1"])
-    look(leaving, manager)
-    assert leaving.parked == {"n2:1"}
+    look(when_empty, manager)
+    assert when_empty.removed == {"n1:1", "n2:1"}
+    recommission(manager, HostLists((ListFile(exclude),)), ["n1"])
+    look(when_empty, manager)
+    assert when_empty.removed == {"n2:1"}
     manager.hosts["n2"] = State.RUNNING
-    look(leaving, manager)
-    assert leaving.parked == frozenset()
+    look(when_empty, manager)
+    assert when_empty.removed == frozenset()
 
 
-def test_of_a_host_all_node_managers_leave_or_none(leaving: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
+def test_of_a_host_all_node_managers_leave_or_none(when_empty: WhenEmpty, manager: FakeManager, ticks: Ticks) -> None:
     busy = replace(manager.nodes(Deadline.after(1))[0], node_id="n1:2")
 
     def look_with(busy_state: State) -> None:
@@ -272,7 +272,7 @@ def test_of_a_host_all_node_managers_leave_or_none(leaving: WhenEmpty, manager: 
             node.node_id: NodeReading(node=node, in_force=FLOOR, used=Size(0, 0))
             for node in (*manager.nodes(Deadline.after(1)), replace(busy, state=busy_state))
         }
-        leaving.look(manager, nodes, FLOOR, Deadline.after(1))
+        when_empty.poll(manager, nodes, FLOOR, Deadline.after(1))
 
     look_with(State.RUNNING)
     ticks.now += EMPTY_SECONDS
@@ -281,25 +281,25 @@ def test_of_a_host_all_node_managers_leave_or_none(leaving: WhenEmpty, manager: 
 
 
 def test_nodes_on_their_way_that_somebody_takes_in_stay_in(
-    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+    when_empty: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
 ) -> None:
-    pass_time(leaving, manager, ticks)
+    pass_time(when_empty, manager, ticks)
     assert set(manager.hosts.values()) == {State.DECOMMISSIONING}
-    recommission(manager, Lists((ListFile(exclude),)), ["n1", "n2"])
+    recommission(manager, HostLists((ListFile(exclude),)), ["n1", "n2"])
     ticks.now += 1
-    look(leaving, manager, n1=FLOOR, n2=FLOOR)
-    look(leaving, manager, n1=FLOOR, n2=FLOOR)
+    look(when_empty, manager, n1=FLOOR, n2=FLOOR)
+    look(when_empty, manager, n1=FLOOR, n2=FLOOR)
     assert set(manager.hosts.values()) == {State.RUNNING}
 
 
 def test_nodes_on_their_way_are_told_to_one_that_became_active(
-    leaving: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
+    when_empty: WhenEmpty, manager: FakeManager, exclude: Path, ticks: Ticks
 ) -> None:
-    pass_time(leaving, manager, ticks)
+    pass_time(when_empty, manager, ticks)
     manager.hosts.update(dict.fromkeys(manager.hosts, State.RUNNING))
-    look(leaving, manager)
+    look(when_empty, manager)
     assert set(manager.hosts.values()) == {State.DECOMMISSIONING}
     manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
-    look(leaving, manager)
-    assert leaving.parked == {"n1:1", "n2:1"}
+    look(when_empty, manager)
+    assert when_empty.removed == {"n1:1", "n2:1"}
     assert exclude.read_text() == TEXT + "n1\nn2\n"

@@ -11,20 +11,20 @@ import pytest
 from plugins.yarn.tests.yarn_fakes import Clock
 
 from fallow_hookspecs import CapacityReport, ClusterConfig, Node, Offer, PluginError, Resources, Role, TryLater
-from fallow_yarn.access import Access
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 from fallow_yarn.errors import StandbyError, UnreachableError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.places import places
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm import active
-from fallow_yarn.rm.active import ActiveManager, Lead
+from fallow_yarn.rm.active import ActiveIndex, ActiveManager
 from fallow_yarn.rm.admin import NodeUpdate
+from fallow_yarn.rm.batches import update_in_batches
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.rm.portions import update_in_portions
-from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 MIB = 1 << 20
@@ -61,7 +61,9 @@ def spec_of(yarn: EmbeddedYarn, **replaced: dict[str, str]) -> YarnSpec:
 
 def manager_of(yarn: EmbeddedYarn, clock: Callable[[], float] = time.monotonic, user: str = "me") -> ActiveManager:
     access = Access.simple(user)
-    return ActiveManager([ResourceManager(place, access) for place in places(spec_of(yarn))], Lead(), clock)
+    return ActiveManager(
+        [ResourceManager(place, access) for place in rm_addresses(spec_of(yarn))], ActiveIndex(), clock
+    )
 
 
 @pytest.fixture
@@ -81,25 +83,25 @@ def instance_of(spec: YarnSpec) -> YarnInstance:
 def test_the_first_call_after_a_failover_finds_the_other_one_and_keeps_it(
     pair: EmbeddedYarn, manager: ActiveManager
 ) -> None:
-    assert (manager.facts(soon()).identity.active, manager.place.name) == (True, "rm1")
+    assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm1")
     pair.fail_over()
     assert len(manager.read(soon()).nodes) == 2
-    assert manager.place.name == "rm2"
+    assert manager.addresses.name == "rm2"
     manager.check_rights(soon())
-    assert manager.place.name == "rm2"
+    assert manager.addresses.name == "rm2"
 
 
 def test_portions_go_to_the_other_one_after_a_failover(pair: EmbeddedYarn, manager: ActiveManager) -> None:
     ids = sorted(nm.node_id for nm in pair.nodes.values())
     for memory_mb in (1024, 2048):
         portions = [[NodeUpdate(node_id=node_id, size=Size(memory_mb, 1))] for node_id in ids]
-        answers = list(update_in_portions(manager, portions, soon()))
+        answers = list(update_in_batches(manager, portions, soon()))
         assert {answer.node_id: answer.error for answer in answers} == dict.fromkeys(ids)
         assert {node.node_id: node.capability for node in manager.nodes(soon())} == dict.fromkeys(
             ids, Size(memory_mb, 1)
         )
         pair.fail_over()
-    assert manager.place.name == "rm2"
+    assert manager.addresses.name == "rm2"
 
 
 def test_the_active_one_is_found_when_the_first_is_killed(pair: EmbeddedYarn, manager: ActiveManager) -> None:
@@ -109,7 +111,7 @@ def test_the_active_one_is_found_when_the_first_is_killed(pair: EmbeddedYarn, ma
     second.become_active()
     pair.wait_ready()
     assert manager.facts(soon()).identity.active
-    assert (manager.place.name, len(manager.nodes(soon()))) == ("rm2", 2)
+    assert (manager.addresses.name, len(manager.nodes(soon()))) == ("rm2", 2)
 
 
 def test_of_two_that_stand_by_each_is_named_and_a_later_call_finds_the_active_one(
@@ -146,11 +148,11 @@ def test_one_that_became_active_later_replaces_one_that_does_not_know_yet(pair: 
     clock = Clock()
     with closing(manager_of(pair, clock)) as manager:
         pair.rms["rm2"].become_active()  # and rm1 still says that it is active
-        assert (manager.facts(soon()).identity.active, manager.place.name) == (True, "rm1")
-        clock.now += active.LOOK_SECONDS
-        assert (manager.facts(soon()).identity.active, manager.place.name) == (True, "rm2")
-        clock.now += active.LOOK_SECONDS
-        assert (manager.facts(soon()).identity.active, manager.place.name) == (True, "rm2")
+        assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm1")
+        clock.now += active.CHECK_PAUSE_SECONDS
+        assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm2")
+        clock.now += active.CHECK_PAUSE_SECONDS
+        assert (manager.facts(soon()).identity.active, manager.addresses.name) == (True, "rm2")
 
 
 def test_one_that_takes_connections_and_never_answers_is_left_for_the_active_one(
@@ -181,9 +183,11 @@ def test_a_name_that_stands_for_another_address_after_a_failover_is_looked_up_ag
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     moved = {"host": "rm.test", "client": "rm.test:1", "admin": "rm.test:2", "web": "rm.test:3"}
     away = {"host": "127.0.0.1", "client": "127.0.0.1:1", "admin": "127.0.0.1:1", "web": "127.0.0.1:1"}
-    found = places(YarnSpec.model_validate({"resourceManagers": {"moved": moved, "away": away}}))
+    found = rm_addresses(YarnSpec.model_validate({"resourceManagers": {"moved": moved, "away": away}}))
     access = Access.simple("me")
-    with closing(ActiveManager([ResourceManager(place, access) for place in found], Lead(), time.monotonic)) as manager:
+    with closing(
+        ActiveManager([ResourceManager(place, access) for place in found], ActiveIndex(), time.monotonic)
+    ) as manager:
         manager.check_rights(soon())
         assert len(manager.nodes(soon())) == 2
         pair.fail_over()

@@ -11,11 +11,11 @@ from fallow_yarn.errors import (
     UnreachableError,
     YarnError,
 )
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.nodes import CustomResource
-from fallow_yarn.rm.size import Size
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 

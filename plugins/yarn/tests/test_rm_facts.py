@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow_yarn.errors import AccessDeniedError, ProtocolError, RemoteError, YarnError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
-from fallow_yarn.rest import Web
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.facts import Calculator, Identity, Setup, read_identity, read_setup
-from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
-from fallow_yarn.rm.size import Size
+from fallow_yarn.rm.scheduler import Metrics, SchedulerNode, read_metrics, read_scheduler_node, read_scheduler_nodes
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 INFO, METRICS, SCHEDULER, THREADS = (
@@ -195,23 +195,23 @@ def node(used: int, available: int) -> dict[str, object]:
 
 def test_an_overcommitted_node_has_a_negative_rest_and_its_true_size() -> None:
     pages = Pages({"/ws/v1/cluster/nodes/h:1": {"node": node(3584, -2560)}})
-    assert read_held(pages, "h:1", LATER) == Held(size=Size(1024, 0), used=Size(3584, 1))
+    assert read_scheduler_node(pages, "h:1", LATER) == SchedulerNode(size=Size(1024, 0), used=Size(3584, 1))
 
 
 def test_a_node_that_the_resource_manager_does_not_know_has_no_size() -> None:
-    assert read_held(Pages({}), "h:1", LATER) is None
+    assert read_scheduler_node(Pages({}), "h:1", LATER) is None
 
 
 @pytest.mark.parametrize("empty", [None, "", {}, {"node": None}, {"node": ""}, {"node": []}])
 def test_an_empty_list_may_have_many_shapes(empty: object) -> None:
     path = "/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING"
-    assert read_all_held(Pages({path: {"nodes": empty}}), LATER) == {}
+    assert read_scheduler_nodes(Pages({path: {"nodes": empty}}), LATER) == {}
 
 
 def test_a_list_of_one_may_be_the_node_itself() -> None:
     path = "/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING"
     for nodes in (node(1, 2), [node(1, 2)]):
-        assert list(read_all_held(Pages({path: {"nodes": {"node": nodes}}}), LATER)) == ["h:1"]
+        assert list(read_scheduler_nodes(Pages({path: {"nodes": {"node": nodes}}}), LATER)) == ["h:1"]
 
 
 KEYS = (
@@ -237,8 +237,8 @@ def test_json_of_any_shape_ends_in_a_value_or_a_yarn_error(answer: object) -> No
         lambda: read_identity(pages, LATER),
         lambda: read_setup(pages, Size(4096, 8), LATER),
         lambda: read_metrics(pages, LATER),
-        lambda: read_held(pages, "h:1", LATER),
-        lambda: read_all_held(pages, LATER),
+        lambda: read_scheduler_node(pages, "h:1", LATER),
+        lambda: read_scheduler_nodes(pages, LATER),
     ):
         try:
             read()

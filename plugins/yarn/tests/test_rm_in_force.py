@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.in_force import is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import Node, State
-from fallow_yarn.rm.size import Size
 
 BIG, SMALL, BUSY, IDLE = Size(8192, 8), Size(2048, 2), Size(1024, 1), Size(0, 0)
 

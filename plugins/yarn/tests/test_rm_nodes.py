@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow_yarn.errors import ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Node, State, list_nodes, updatable_ids
-from fallow_yarn.rm.size import Size
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 

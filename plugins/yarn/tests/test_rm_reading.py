@@ -9,12 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate
-from fallow_yarn.rm.client import FEW_NODES, Reading, ResourceManager
+from fallow_yarn.rm.client import FEW_NODES, ResourceManager
 from fallow_yarn.rm.history import SizeHistory
-from fallow_yarn.rm.size import Size
+from fallow_yarn.rm.readings import Reading
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 START, USED = Size(4096, 4), Size(1024, 1)

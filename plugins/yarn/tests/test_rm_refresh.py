@@ -1,7 +1,7 @@
 import pytest
 
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import list_nodes
 from fallow_yarn.rm.refresh import MOST_GRACE_SECONDS, refresh_nodes
 

@@ -1,8 +1,8 @@
 import pytest
 
-from fallow_yarn.container_id import ContainerId
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.signal import signal_container
 
 LATER = Deadline(0.0, clock=lambda: 0.0)

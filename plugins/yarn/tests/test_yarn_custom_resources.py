@@ -8,11 +8,11 @@ import pytest
 from plugins.yarn.tests.yarn_fakes import GIB, spec
 
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
 
 HOST = Node(name="n1", addresses=("localhost",))
 SETTINGS = Settings(

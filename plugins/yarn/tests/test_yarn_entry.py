@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from fallow_hookspecs import API_LEVEL, ENTRY_POINT_GROUP, ClusterConfig, Plugin, Role
-from fallow_yarn.places import places
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_what_is_commented_out_in_the_template_is_right_too(loaded: Plugin) -> N
     text, count = re.subn(r"# (client|admin|web|nodeManagers):", r"\1:", loaded.config_template)
     spec = loaded.config_model().model_validate(yaml.safe_load(text))
     assert count == 4
-    assert places(spec)[0].client.authority == "rm.example.com:8032"
+    assert rm_addresses(spec)[0].client.authority == "rm.example.com:8032"
     assert spec.node_managers == ["worker-1.example.com:45454"]
 
 
@@ -50,5 +50,5 @@ def test_the_blocks_that_are_commented_out_make_a_spec_together(loaded: Plugin) 
     blocks = re.findall(r"^# \w+:\n(?:#   .*\n)+", loaded.config_template, re.MULTILINE)
     text = re.sub(r"^# ", "", "".join(blocks), flags=re.MULTILINE)
     spec = loaded.config_model().model_validate(yaml.safe_load(text))
-    assert [place.name for place in places(spec)] == ["rm1", "rm2"]
+    assert [place.name for place in rm_addresses(spec)] == ["rm1", "rm2"]
     assert (spec.kerberos.principal, spec.tls.ca_file) == ("fallow@EXAMPLE.COM", "/etc/fallow/hadoop-ca.pem")

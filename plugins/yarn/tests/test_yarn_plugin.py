@@ -48,12 +48,13 @@ from fallow_hookspecs import (
 )
 from fallow_yarn import plugin
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, StandbyError, UnknownNodeError, UnreachableError
+from fallow_yarn.model.size import Size
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate
 from fallow_yarn.rm.applications import Request
+from fallow_yarn.rm.connect import Shared
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import CustomResource, State
-from fallow_yarn.rm.size import Size
 
 SECOND = "worker-1:45455"
 
@@ -430,9 +431,9 @@ def test_two_clusters_on_one_host_talk_to_their_own_resource_managers() -> None:
 
 
 def test_the_lanes_have_a_resource_manager_each_and_share_what_they_know() -> None:
-    built: list[tuple[FakeManager, plugin.Shared]] = []
+    built: list[tuple[FakeManager, Shared]] = []
 
-    def build(_places: object, shared: plugin.Shared) -> FakeManager:
+    def build(_places: object, shared: Shared) -> FakeManager:
         built.append((FakeManager(), shared))
         return built[-1][0]
 

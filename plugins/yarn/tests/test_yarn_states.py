@@ -69,8 +69,8 @@ def test_the_old_id_counts_as_long_as_its_tasks_run_and_is_not_asked_for_them(pr
     cluster.knows(NODE_ID, NEW_ID)
     listed = cluster.tasks()
     assert [(task.id, task.framework_node) for task in listed.tasks] == [(TASK, NODE_ID)]
-    assert f"no web address of NodeManager {NEW_ID}" in listed.incomplete_reason
-    assert f"no web address of NodeManager {NODE_ID}" not in listed.incomplete_reason
+    assert f"the web address of NodeManager {NEW_ID} is not known" in listed.incomplete_reason
+    assert f"the web address of NodeManager {NODE_ID} is not known" not in listed.incomplete_reason
     proc.end(699, 700)
     assert cluster.tasks().tasks == ()
 

@@ -14,7 +14,7 @@ from plugins.yarn.tests.yarn_fakes import HOST, FakeManager, entry, instance_on,
 
 from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Role, TaskRole, TaskState
 from fallow_yarn.errors import AccessDeniedError, DeadlineError, RemoteError, UnreachableError, YarnError
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.nodes import State
 
@@ -91,7 +91,7 @@ def test_a_node_manager_that_does_not_answer_makes_the_list_incomplete(proc: Fak
 def test_before_the_first_report_no_list_is_complete(proc: FakeProc, manager: FakeManager) -> None:
     tasks = instance_on(proc.root, manager, clock=time.monotonic).list_tasks(HOST, 5.0)
     assert (tasks.tasks, tasks.complete) == ((), False)
-    assert "has not told yet" in tasks.incomplete_reason
+    assert "has not listed its NodeManagers yet" in tasks.incomplete_reason
 
 
 def test_a_host_without_a_node_manager_has_a_complete_and_empty_list(proc: FakeProc, manager: FakeManager) -> None:
@@ -202,7 +202,7 @@ def test_a_refusal_is_each_containers_own_and_a_resource_manager_that_is_away_is
     manager.signal_failures[ONE] = error
     answers = kill(reported(proc, manager, Role.CONTROLLER), ONE, TWO, THREE)
     assert answers[ONE].result is KillResult.NO_ACCESS
-    assert answers[ONE].reason == f"nor does the ResourceManager end it: {error}"
+    assert answers[ONE].reason == f"the ResourceManager does not terminate it either: {error}"
     assert [container_id for container_id, _ in manager.signalled] == asked
     others = KillResult.TERMINATING if len(asked) > 1 else KillResult.NO_ACCESS
     assert {answers[TWO].result, answers[THREE].result} == {others}

@@ -6,22 +6,23 @@ from pathlib import Path
 from plugins.yarn.tests.proc_fakes import NOW_TICKS
 
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
-from fallow_yarn.access import Access
-from fallow_yarn.config import YarnSpec
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import YarnError
 from fallow_yarn.ipc.connection import Finish
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.places import places
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm import nodes as rm_nodes
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.applications import RunningApplication
-from fallow_yarn.rm.client import Facts, NodeReading, Reading, ResourceManager
+from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.facts import CAPACITY_SCHEDULER, Calculator, Identity, Setup
 from fallow_yarn.rm.nodes import CustomResource, State
+from fallow_yarn.rm.readings import Facts, NodeReading, Reading
 from fallow_yarn.rm.scheduler import Metrics
-from fallow_yarn.rm.size import Size
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 GIB = 1 << 30
 NODE_ID = "worker-1:45454"
@@ -66,7 +67,7 @@ class FakeManager(ResourceManager):
     """
 
     def __init__(self) -> None:
-        super().__init__(places(spec())[0], Access.simple("yarn"))
+        super().__init__(rm_addresses(spec())[0], Access.simple("yarn"))
         self.facts_now = facts()
         self.reading_now = reading(entry())
         self.failure: YarnError | None = None

@@ -88,7 +88,7 @@ class Groups:
     def kill_tasks(self, order: KillOrder) -> KillOutcome:
         """Signal the processes."""
         for name in order.task_ids:
-            signals.end(self.known[name].processes, order.force)
+            signals.terminate(self.known[name].processes, order.force)
         return KillOutcome(answers=dict.fromkeys(order.task_ids, KillAnswer(result=KillResult.TERMINATING)))
 
     @hookimpl
@@ -127,7 +127,7 @@ def main() -> None:
     agent = AgentProcess(config)
     total = ACCOUNTING / top / "cpuacct.usage"
     agent.sampler = HostSampler(cpu=lambda _: counters(total))
-    agent.watch.quick.total = KeptFile(str(total))
+    agent.prober.quick.total = KeptFile(str(total))
     agent.run()
 
 

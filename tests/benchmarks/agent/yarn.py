@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.benchmarks.agent.cost import ENFORCED, Cost, measured
 from tests.benchmarks.agent.stage import Stage
 
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 
 MASTER_MB, TASK_MB = 256, 128
 AGENT = "import sys; from fallow_core.cli.main import main; sys.exit(main())"

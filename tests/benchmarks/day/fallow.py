@@ -1,26 +1,31 @@
-"""Fallow in the simulated day: its rows and memory, driven as the controller does, without plugins and files."""
+"""Fallow in the simulated day: its planner and its rows, without plugins and files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tests.benchmarks.day.calls import Line
 from tests.benchmarks.day.frameworks import MASTER, NOTHING, UNIT, NodeManager
 
 from fallow_core.ledger import rows as ledger_rows
-from fallow_core.ledger.due_offers import DueOffer, GrowthDelays, due_rows
-from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
+from fallow_core.ledger.due_offers import DueOffer
+from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.take_back import Situation, TakeBacks, step
-from fallow_core.ledger.take_back_offers import with_take_backs
-from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingMode, PublishingPolicy
+from fallow_core.model.node_policies import NodePolicies
+from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.take_back_policy import TakeBackPolicy
-from fallow_hookspecs import NodeState, Pending, ReportRow, Resources
+from fallow_core.planner.memory import Memory
+from fallow_core.planner.observations import ClusterObservation, NodeObservation, Observations, TaskSums
+from fallow_core.planner.round import plan_round
+from fallow_core.planner.state import PlannerState
+from fallow_hookspecs import Capabilities, NodeState, Pending, ReportRow, ResourceCapability, Resources
 
-LASTS_SECONDS = 2**31 - 1
+UNCHARGED = ResourceCapability(honoured=True, takes_back=True, take_back_charged=False)
+CAN = Capabilities(cpu=UNCHARGED, memory=UNCHARGED, offer_lasts_seconds=2**31 - 1)
 
 
-def shown_to_ledger(row: Row) -> Row:
-    """What the ledger gets to see of a row: all of it, unless that is what is tried out."""
+def shown_to_planner(row: Row) -> Row:
+    """What the planner gets to see of a row: all of it, unless that is what is tried out."""
     return row
 
 
@@ -34,26 +39,42 @@ class Seen:
 
 @dataclass(slots=True, kw_only=True)
 class Fallow:
-    """What it knows. `journal` is all that outlives it: the rows, and the sizes that each had in flight."""
+    """What it knows. `memory` is all that outlives it."""
 
     accounts: Mapping[str, AccountPolicy]
     floors: Mapping[str, Resources]
     publishing: PublishingPolicy = field(default_factory=lambda: PublishingPolicy(mode=PublishingMode.ENFORCE))
     taking_back: TakeBackPolicy = field(default_factory=lambda: TakeBackPolicy(mode=PublishingMode.ENFORCE))
-    policy: NodePolicy = field(default_factory=NodePolicy)
+    policies: NodePolicies = field(default_factory=NodePolicies)
+    memory: Memory = field(default_factory=Memory)
     rows: dict[RowKey, Row] = field(default_factory=dict)
-    journal: dict[RowKey, tuple[Resources, ...]] = field(default_factory=dict)
     pending: dict[str, Pending | None] = field(default_factory=dict)
-    takes: TakeBacks = field(default_factory=TakeBacks)
-    ledgers: dict[str, NodeLedger] = field(default_factory=dict)
     take_backs: int = 0
-    _growth_delays: GrowthDelays = field(default_factory=dict)
-    _before: dict[RowKey, tuple[Resources, ...]] = field(default_factory=dict)
+    _changed: set[RowKey] = field(default_factory=set)
+    _state: PlannerState | None = None
+
+    @property
+    def state(self) -> PlannerState:
+        """What the planner remembers in this life."""
+        if self._state is None:
+            self._state = PlannerState(
+                policies=self.policies,
+                publishing=self.publishing,
+                take_back=self.taking_back,
+                names=frozenset(self.accounts),
+                memory=self.memory,
+                awaited=set(self.memory.refreshed),
+            )
+        return self._state
+
+    @property
+    def ledgers(self) -> dict[str, NodeLedger]:
+        """The ledger of each node."""
+        return {name: node.ledger for name, node in self.state.nodes.items() if node.ledger is not None}
 
     def restart(self) -> None:
-        """It dies and starts anew: all that it knows is its journal."""
-        self.rows, self.pending, self.ledgers = {}, {}, {}
-        self.takes, self._growth_delays, self._before = TakeBacks(), {}, dict(self.journal)
+        """It dies and starts anew: all that it knows is its memory."""
+        self.rows, self.pending, self._changed, self._state = {}, {}, set(), None
 
     def observe(self, key: RowKey, size: Resources, allocated: Resources, asked_at: float, now: float) -> None:
         """A report about one row."""
@@ -70,47 +91,26 @@ class Fallow:
         before = self.rows.get(key)
         row = ledger_rows.observed(before, key, report, now, self.publishing.in_flight_seconds)
         if before is None:
-            row = ledger_rows.resumed(row, self._before.get(key, ()), now)
-        self.rows[key] = row
-        self.journal[key] = tuple(sent.size for sent in row.in_flight)
+            row = ledger_rows.resumed(row, self.memory.in_flight.get(key, ()), now)
+        self._put(row)
 
-    def due(self, node: str, seen: Seen, now: float) -> list[DueOffer]:
-        """What is due on a node now."""
-        rows = tuple(
-            ledger_rows.at_least(shown_to_ledger(self.rows[key]), manager.allocated)
-            for key, manager in seen.managers.items()
-            if key in self.rows
-        )
-        inputs = NodeInputs(
-            node=node,
-            now=now,
-            sample=seen.sample,
-            rows=rows,
-            awaited=tuple(key for key in self._before if key.node == node and key not in self.rows),
-            accounts=self.accounts,
-            pending=self.pending,
-            policy=self.policy,
-            publishing=self.publishing,
-        )
-        ledger = self.ledgers[node] = node_ledger(inputs)
-        lasts = dict.fromkeys(self.accounts, LASTS_SECONDS)
-        due = due_rows(ledger, rows, self._growth_delays, self.publishing, now, lasts)
-        situations = {row.key: self._situation(row, seen, now) for row in rows}
-        self.takes, decisions = step(self.takes, ledger.memory, situations, self.taking_back, now)
-        self.take_backs += sum(d.start for d in decisions.values())
-        return with_take_backs(due, rows, {"memory": decisions}, now)
-
-    def _situation(self, row: Row, seen: Seen, now: float) -> Situation:
-        cluster, tasks = row.key.cluster, seen.managers[row.key].tasks
-        fresh = now - row.measured_at < self.publishing.degrade_after_seconds
-        return Situation(
-            allowed=True,
-            fresh=fresh,
-            masters=MASTER.memory_bytes * sum(t.master for t in tasks),
-            largest=max((t.size.memory_bytes for t in tasks), default=0),
-            cluster_allocated=sum(r.allocated.memory_bytes for r in self.rows.values() if r.key.cluster == cluster),
-            arrived_sent_at=row.arrived_sent_at,
-        )
+    def tick(
+        self, seen: Mapping[str, Seen], lines: Mapping[str, Line], now: float
+    ) -> Mapping[str, tuple[DueOffer, ...]]:
+        """One round: what is sent to each cluster now."""
+        nodes = {
+            name: NodeObservation(
+                sample=node.sample, tasks={key: _tasks(m) for key, m in node.managers.items() if key in self.rows}
+            )
+            for name, node in seen.items()
+        }
+        clusters = {name: self._cluster(name, line) for name, line in lines.items()}
+        self._changed = set()
+        found = plan_round(self.state, Observations(now=now, wall_now=now, nodes=nodes, clusters=clusters))
+        self.memory.apply(found.remember)
+        self.state.unwritten.clear()
+        self.take_backs += sum(event.name == "take_back_starts" for event in found.events)
+        return found.send
 
     def believed(self, node: str, seen: Seen) -> Resources:
         """The sum of all beliefs on a node, by what is truly known, whatever rule of the ledger is switched off."""
@@ -123,8 +123,7 @@ class Fallow:
     def send(self, due: tuple[DueOffer, ...], now: float) -> None:
         """A call with these sizes begins."""
         for d in due:
-            self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, now)
-            self.journal[d.key] = tuple(sent.size for sent in self.rows[d.key].in_flight)
+            self._put(ledger_rows.sent(self.rows[d.key], d.size, now))
 
     def ended(self, due: tuple[DueOffer, ...], sent_at: float, *, answered: bool, now: float) -> None:
         """A call has ended."""
@@ -132,4 +131,33 @@ class Fallow:
             row = self.rows.get(d.key)
             if row is not None:
                 end = ledger_rows.answered(row, sent_at, d.size, now) if answered else None
-                self.rows[d.key] = end or ledger_rows.unanswered(row, sent_at, now)
+                self._put(end or ledger_rows.unanswered(row, sent_at, now))
+
+    def _put(self, row: Row) -> None:
+        self.rows[row.key] = row
+        self._changed.add(row.key)
+
+    def _cluster(self, name: str, line: Line) -> ClusterObservation:
+        return ClusterObservation(
+            policy=self.accounts[name],
+            rows={key: shown_to_planner(row) for key, row in self.rows.items() if key.cluster == name},
+            changed=[key for key in self._changed if key.cluster == name],
+            reported=name in self.pending,
+            may_publish=line.call is None,
+            publishing=line.call is not None,
+            published_at=line.call.sent_at if line.call is not None else None,
+            pending=self.pending.get(name),
+            capabilities=CAN,
+        )
+
+
+def _tasks(manager: NodeManager) -> TaskSums:
+    sizes = [task.size for task in manager.tasks]
+    masters = sum(task.master for task in manager.tasks)
+    return TaskSums(
+        requested=manager.allocated,
+        masters=Resources(MASTER.cpu_milli * masters, MASTER.memory_bytes * masters),
+        largest=Resources(
+            max((size.cpu_milli for size in sizes), default=0), max((size.memory_bytes for size in sizes), default=0)
+        ),
+    )

@@ -36,7 +36,7 @@ def _grown_regardless(batch: int, wanted: Sequence[int], *_: object) -> list[int
 
 def _undrained(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
     return [
-        replace(share, target=max(share.target, claim.allocated), drains_for_others=False)
+        share._replace(target=max(share.target, claim.allocated), drains_for_others=False)
         if share.drains_for_others
         else share
         for share, claim in zip(shares(batch, claims, drain_step), claims, strict=True)
@@ -46,7 +46,7 @@ def _undrained(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Sha
 def _unspread(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Share]:
     """Nobody is offered more than it wants."""
     return [
-        share if claim.most is None else replace(share, target=min(share.target, max(claim.most, claim.allocated)))
+        share if claim.most is None else share._replace(target=min(share.target, max(claim.most, claim.allocated)))
         for share, claim in zip(shares(batch, claims, drain_step), claims, strict=True)
     ]
 
@@ -80,7 +80,7 @@ RULES: Mapping[str, Change] = {
     "held growth": _no_hold,
     "little growth held longer": _patched((due_offers, "SLOW", 1)),
     "growth out of what others may not believe": _patched((node_ledger, "grown", _grown_regardless)),
-    "sizes in flight": _patched((fallow, "shown_to_ledger", lambda row: replace(row, in_flight=()))),
+    "sizes in flight": _patched((fallow, "shown_to_planner", lambda row: replace(row, in_flight=()))),
     "falls when another waits": _patched((due_offers, "_decide", _nobody_waits)),
     "such a fall is half a step": _patched((due_offers, "STEP_PERCENT", 0)),
     "no more rows fall than suffice": _patched((due_offers, "_too_large", _all_too_large)),

@@ -197,7 +197,6 @@ class World:
     # Fallow
 
     def _tick(self) -> None:
-        due: list[DueOffer] = []
         for node in self.nodes:
             used = [load.used(self.now) for load in self._loads[node]]
             usages = [
@@ -211,12 +210,9 @@ class World:
             )
             managers = {key: m for key, m in self._managers.items() if key.node == node}
             self._seen[node] = Seen(sample=sample, managers=managers)
-            due += self.fallow.due(node, self._seen[node], self.now)
         self._check_beliefs()
-        for cluster, line in self._lines.items():
-            own = tuple(d for d in due if d.key.cluster == cluster)
-            if own and line.call is None:
-                self._send(own, line)
+        for cluster, due in self.fallow.tick(self._seen, self._lines, self.now).items():
+            self._send(due, self._lines[cluster])
 
     def _send(self, due: tuple[DueOffer, ...], line: Line) -> None:
         before = {d.key: self.fallow.rows[d.key] for d in due}

@@ -15,9 +15,9 @@ from tests.e2e.yarn.jars import JVM, Jars
 from tests.e2e.yarn.rest import wait_for
 
 from fallow_hookspecs import ClusterConfig
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.model.size import Size
 from fallow_yarn.plugin import YarnInstance
-from fallow_yarn.rm.size import Size
+from fallow_yarn.settings.config import YarnSpec
 
 FLEET: Final = Path(__file__).with_name("Fleet.java")
 CONFIGURED: Final = Size(16384, 32)

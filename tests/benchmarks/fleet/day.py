@@ -14,13 +14,16 @@ from random import Random
 from typing import Final
 
 from fallow_core.ledger import rows as ledger_rows
-from fallow_core.ledger.due_offers import GrowthDelays, due_rows
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger, node_ledger
 from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.planner.observations import ClusterObservation, NodeObservation, Observations
+from fallow_core.planner.round import plan_round
+from fallow_core.planner.state import PlannerState
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, ResourceName, Resources
-from fallow_yarn.rm.size import MIB_BYTES, Size, size_within
+from fallow_yarn.model.size import MIB_BYTES, Size, size_within
 
 CLUSTER: Final = "yarn/day"
 HOST: Final = Resources(48_000, 24 << 30)
@@ -117,14 +120,21 @@ def simulate(count: int) -> Simulated:
 
 def _ours(seed: int, policy: PublishingPolicy) -> NodeDay:
     key = RowKey("node", CLUSTER, "node")
-    row, holds, day = _reported(None, key, FLOOR, 0.0, policy), GrowthDelays(), NodeDay()
+    row, day = _reported(None, key, FLOOR, 0.0, policy), NodeDay()
+    publishing = replace(policy, mode=PublishingMode.ENFORCE)
+    state = PlannerState(policies=NodePolicies(), publishing=publishing, names=frozenset({CLUSTER}))
     for number, used in enumerate(load(Random(seed))):
         now = float(number * ROUND_SECONDS)
-        ledger = node_ledger(_inputs(row, used, now, policy))
-        for d in due_rows(ledger, (row,), holds, policy, now, {}):
+        cluster = ClusterObservation(policy=AccountPolicy(), rows={key: row}, changed=(key,), reported=True)
+        nodes = {key.node: NodeObservation(sample=_sample(used, now))}
+        found = plan_round(state, Observations(now=now, wall_now=now, nodes=nodes, clusters={CLUSTER: cluster}))
+        state.memory.apply(found.remember)
+        for d in found.send.get(CLUSTER, ()):
             row = ledger_rows.answered(ledger_rows.sent(row, d.size, now), now, d.size, now)
             day.sent.add(number, _size(d.size))
         row = _reported(row, key, row.newest_size or FLOOR, now + ROUND_SECONDS / 2, policy)
+        ledger = state.nodes[key.node].ledger
+        assert ledger is not None
         day.judge(row.in_force or FLOOR, _batch(ledger))
     return day
 
@@ -133,7 +143,9 @@ def _every(seed: int) -> NodeDay:
     row, day = _reported(None, RowKey("node", CLUSTER, "node"), FLOOR, 0.0, DEFAULT), NodeDay()
     last: Size | None = None
     for number, used in enumerate(load(Random(seed))):
-        batch = _batch(node_ledger(_inputs(row, used, float(number * ROUND_SECONDS), DEFAULT)))
+        now = float(number * ROUND_SECONDS)
+        inputs = NodeInputs(node="node", now=now, sample=_sample(used, now), rows=(row,), accounts={})
+        batch = _batch(node_ledger(inputs))
         wanted = Resources(*(max(batch.amount(n), FLOOR.amount(n)) for n in RESOURCE_NAMES))
         if _size(wanted) != last:
             last = _size(wanted)
@@ -142,18 +154,11 @@ def _every(seed: int) -> NodeDay:
     return day
 
 
-def _inputs(row: Row, used: Resources, now: float, policy: PublishingPolicy) -> NodeInputs:
+def _sample(used: Resources, now: float) -> NodeSample:
     usages = [
         Usage(measured_at=now, capacity=HOST.amount(n), used=used.amount(n), batch_used=0) for n in RESOURCE_NAMES
     ]
-    return NodeInputs(
-        node=row.key.node,
-        now=now,
-        sample=NodeSample(cpu=usages[0], memory=usages[1]),
-        rows=(row,),
-        accounts={CLUSTER: AccountPolicy()},
-        publishing=policy,
-    )
+    return NodeSample(cpu=usages[0], memory=usages[1])
 
 
 def _batch(ledger: NodeLedger) -> Resources:

@@ -19,7 +19,7 @@ from tests.benchmarks.fleet.cluster import CONFIGURED, Fleet
 from tests.benchmarks.fleet.sending import Cost, Sizes
 
 from fallow_yarn.ipc.connection import Connection
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 
 EQUAL = Size(10000, 16)
 LARGER = Size(CONFIGURED.memory_mb + 1024, CONFIGURED.vcores + 8)

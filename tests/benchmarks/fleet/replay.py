@@ -11,8 +11,8 @@ from tests.benchmarks.fleet.day import ROUND_SECONDS, ROUNDS, NodeDay, Sent, Sim
 from tests.benchmarks.fleet.sending import HOST, TIMEOUT_SECONDS, Sizes
 
 from fallow_hookspecs import RESOURCE_NAMES, Node
+from fallow_yarn.model.size import Size
 from fallow_yarn.plugin import YarnInstance
-from fallow_yarn.rm.size import Size
 
 HOURS = (3, 9, 15, 21)
 SHIFT_SECONDS = 1800

@@ -9,11 +9,11 @@ from tests.benchmarks.fleet.cluster import USER, Fleet
 
 from fallow_hookspecs import Offer, Resources
 from fallow_yarn.ipc.connection import Connection, simple
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.model.size import MIB_BYTES, Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, METHOD, NodeUpdate, request_of, send
-from fallow_yarn.rm.size import MIB_BYTES, Size
 
 HOST = "fleet"
 TIMEOUT_SECONDS = 300.0

@@ -1,4 +1,4 @@
-"""What batch groups get by this kernel when their CPU knobs are changed, and that everything goes back."""
+"""What batch groups get by this kernel when their CPU values are changed, and that everything goes back."""
 
 import os
 import signal
@@ -6,14 +6,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from tests.e2e.guest.conftest import Start, until
-from tests.e2e.told import knobs
+from tests.e2e.told import control_files
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
+from fallow_core.model.control_file import ControlFile
 from fallow_core.node.cgroups import cpu
-from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 CLUSTERS = frozenset({"yarn/e2e"})
 NAMES = ("cpu.max", "cpu.weight", "cpu.idle")
@@ -43,8 +43,8 @@ def ratio(hierarchy: Hierarchy, batch: str, online: str) -> float:
 def test_a_limit_is_what_batch_gets(hierarchy: Hierarchy, top: str, start: Start, tmp_path: Path) -> None:
     batch, online = hogs(hierarchy, start, top, batch_on=1)
     assert ratio(hierarchy, batch, online) > 0.5
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
-    acting.apply(batch, Wanted(clusters=CLUSTERS, limit=Fraction(1, 5)))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
+    acting.apply(batch, GroupTarget(clusters=CLUSTERS, limit=Fraction(1, 5)))
     assert 0.1 < ratio(hierarchy, batch, online) < 0.4
     assert (cpu.throttled_seconds(hierarchy, batch) or 0) > 0
     assert acting.problems == {}
@@ -55,8 +55,8 @@ def test_with_the_smallest_weight_batch_gets_what_is_left(
 ) -> None:
     batch, online = hogs(hierarchy, start, top, batch_on=0)
     assert ratio(hierarchy, batch, online) > 0.5
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
-    acting.apply(batch, Wanted(clusters=CLUSTERS, texts={Knob.WEIGHT: cpu.LEAST_WEIGHT[2]}))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
+    acting.apply(batch, GroupTarget(clusters=CLUSTERS, texts={ControlFile.WEIGHT: cpu.LEAST_WEIGHT[2]}))
     assert ratio(hierarchy, batch, online) < 0.2
     acting.release(batch)
     until(lambda: ratio(hierarchy, batch, online) > 0.5, "batch to get its part again")
@@ -67,26 +67,26 @@ def test_an_idle_group_gets_what_is_left_and_its_weight_comes_back_with_the_rest
 ) -> None:
     batch, online = hogs(hierarchy, start, top, batch_on=0)
     hierarchy.write(batch, "cpu.weight", "300")
-    before = knobs(hierarchy, top, NAMES)
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
-    wanted = Wanted(clusters=CLUSTERS, texts={Knob.WEIGHT: "1", Knob.IDLE: "1"})
+    before = control_files(hierarchy, top, NAMES)
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
+    wanted = GroupTarget(clusters=CLUSTERS, texts={ControlFile.WEIGHT: "1", ControlFile.IDLE: "1"})
     for _ in range(2):
         acting.apply(batch, wanted)
         assert (acting.problems, hierarchy.read(batch, "cpu.idle")) == ({}, "1")
     assert ratio(hierarchy, batch, online) < 0.2
     acting.release(batch)
-    assert (acting.problems, knobs(hierarchy, top, NAMES)) == ({}, before)
+    assert (acting.problems, control_files(hierarchy, top, NAMES)) == ({}, before)
 
 
 def test_what_others_change_meanwhile_is_noticed_and_put_right(hierarchy: Hierarchy, top: str, tmp_path: Path) -> None:
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
-    wanted = Wanted(clusters=CLUSTERS, limit=Fraction(1, 2), texts={Knob.WEIGHT: "1"})
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
+    wanted = GroupTarget(clusters=CLUSTERS, limit=Fraction(1, 2), texts={ControlFile.WEIGHT: "1"})
     acting.apply(top, wanted)
     hierarchy.write(top, "cpu.max", "max")
     hierarchy.write(top, "cpu.weight", "100")
     acting.apply(top, wanted)
     assert acting.resets == 2
-    assert knobs(hierarchy, top, NAMES[:2]) == {f"{top}/cpu.max": "50000 100000", f"{top}/cpu.weight": "1"}
+    assert control_files(hierarchy, top, NAMES[:2]) == {f"{top}/cpu.max": "50000 100000", f"{top}/cpu.weight": "1"}
 
 
 def throttle_and_die(hierarchy: Hierarchy, top: str, pid: int, folder: Path) -> None:
@@ -96,10 +96,10 @@ def throttle_and_die(hierarchy: Hierarchy, top: str, pid: int, folder: Path) -> 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         return
     try:
-        acting = Knobs(hierarchy, KnobsFile(folder))
-        acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(1, 2), texts={Knob.WEIGHT: "1"}))
+        acting = CgroupWriter(hierarchy, OriginalValuesFile(folder))
+        acting.apply(top, GroupTarget(clusters=CLUSTERS, limit=Fraction(1, 2), texts={ControlFile.WEIGHT: "1"}))
         acting.make("own", "", CLUSTERS)
-        acting.take_in("own", "task", {Knob.WEIGHT: "50"}, [pid])
+        acting.move_into_child("own", "task", {ControlFile.WEIGHT: "50"}, [pid])
         if not acting.problems:
             os.kill(os.getpid(), signal.SIGKILL)
     finally:
@@ -113,19 +113,19 @@ def test_after_kill_9_another_process_puts_everything_back(
     hierarchy.make(f"{top}/c1", "cpu.weight")
     hierarchy.write(f"{top}/c1", "cpu.max", "70000 50000")
     shell = start("", "sh", "-c", "while :; do sleep 0.1; done")
-    before = knobs(hierarchy, "", NAMES)
+    before = control_files(hierarchy, "", NAMES)
     throttle_and_die(hierarchy, top, shell, tmp_path)
-    assert knobs(hierarchy, "", NAMES) != before
+    assert control_files(hierarchy, "", NAMES) != before
     until(lambda: len(hierarchy.processes("own/task")) > 1, "a child in the group")
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
 
     def restored() -> bool:
         for group in ("own", top):
             acting.release(group)
-        return not acting.kept
+        return not acting.changed_groups
 
     until(restored, "everything to be put back")
-    assert (hierarchy.group_of(shell), knobs(hierarchy, "", NAMES)) == ("", before)
+    assert (hierarchy.group_of(shell), control_files(hierarchy, "", NAMES)) == ("", before)
 
 
 def test_batch_is_kept_on_some_cpus_and_may_run_on_all_when_it_is_put_back(
@@ -134,11 +134,11 @@ def test_batch_is_kept_on_some_cpus_and_may_run_on_all_when_it_is_put_back(
     batch = f"{top}/batch"
     hierarchy.make(batch, "cpu.weight")
     pid = start(batch, "sleep", "600")
-    before = knobs(hierarchy, batch, NAMES)
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
-    wanted = Wanted(clusters=CLUSTERS, cpus=frozenset({1}), limit=Fraction(1, 2), texts={Knob.IDLE: "1"})
+    before = control_files(hierarchy, batch, NAMES)
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
+    wanted = GroupTarget(clusters=CLUSTERS, cpus=frozenset({1}), limit=Fraction(1, 2), texts={ControlFile.IDLE: "1"})
     acting.apply(batch, wanted)
     assert (acting.problems, os.sched_getaffinity(pid)) == ({}, {1})
     acting.release(batch)
-    assert (acting.problems, acting.kept, os.sched_getaffinity(pid)) == ({}, {}, {0, 1})
-    assert knobs(hierarchy, batch, NAMES) == before
+    assert (acting.problems, acting.changed_groups, os.sched_getaffinity(pid)) == ({}, {}, {0, 1})
+    assert control_files(hierarchy, batch, NAMES) == before

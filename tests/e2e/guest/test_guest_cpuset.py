@@ -5,13 +5,13 @@ from pathlib import Path
 
 from tests.e2e.guest.conftest import Start
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
 from fallow_core.node import topology
 from fallow_core.node.cgroups import cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 CLUSTERS = frozenset({"yarn/e2e"})
 
@@ -24,13 +24,13 @@ def test_tasks_that_run_on_get_all_cpus_back(hierarchy: Hierarchy, top: str, sta
     hierarchy.make(task, "cpu.weight")
     pid = start(task, "sleep", "600")
     assert cpuset.available(hierarchy, batch) == online
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
     for target in ({1}, {0, 1}, {0}):
-        acting.apply(batch, Wanted(clusters=CLUSTERS, cpus=frozenset(target)))
+        acting.apply(batch, GroupTarget(clusters=CLUSTERS, cpus=frozenset(target)))
         assert (acting.problems, os.sched_getaffinity(pid)) == ({}, target)
-    later = Knobs(hierarchy, KnobsFile(tmp_path))  # after a kill
+    later = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))  # after a kill
     later.release(batch)
-    assert (later.kept, later.problems, frozenset(os.sched_getaffinity(pid))) == ({}, {}, online)
+    assert (later.changed_groups, later.problems, frozenset(os.sched_getaffinity(pid))) == ({}, {}, online)
 
 
 def test_a_group_with_a_process_that_is_bound_is_seen(hierarchy: Hierarchy, top: str, start: Start) -> None:

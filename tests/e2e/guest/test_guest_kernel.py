@@ -9,7 +9,7 @@ from tests.e2e.guest.conftest import Start, until
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.kernel_events import KernelEvents
-from fallow_core.node.quick_probe import CpuLook, QuickProbe
+from fallow_core.node.quick_probe import CpuReading, QuickProbe
 
 SPINS = ("sh", "-c", "while :; do :; done")
 
@@ -69,7 +69,7 @@ def test_a_quick_look_tells_batch_from_the_rest(hierarchy: Hierarchy, top: str, 
     hierarchy.make(batch, "cpu.weight")
     start(batch, *SPINS)
     quick = QuickProbe()
-    idle, busy = CpuLook(0, 9999), CpuLook(0, 0)
+    idle, busy = CpuReading(0, 9999), CpuReading(0, 0)
     try:
         until(lambda: (quick.cpu([batch]) or idle).others_milli < 600, "a look at a node where only batch is busy")
         until(lambda: (quick.cpu([batch]) or busy).batch_milli > 600, "a look at the batch that is busy")

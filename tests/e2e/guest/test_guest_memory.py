@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.e2e.guest.conftest import Start, until
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
+from fallow_core.model.control_file import ControlFile
 from fallow_core.node.cgroups import memory
-from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 MIB = 1 << 20
 CLUSTERS = frozenset({"yarn/e2e"})
@@ -29,19 +29,19 @@ def events(hierarchy: Hierarchy, group: str) -> dict[str, int]:
     return {name: int(count) for name, count in pairs}
 
 
-@pytest.mark.parametrize("lowered", [None, Knob.HIGH], ids=["memory.reclaim", "memory.high"])
+@pytest.mark.parametrize("lowered", [None, ControlFile.HIGH], ids=["memory.reclaim", "memory.high"])
 def test_cold_memory_is_pushed_out_and_its_limit_is_as_before(
-    hierarchy: Hierarchy, top: str, start: Start, lowered: Knob | None
+    hierarchy: Hierarchy, top: str, start: Start, lowered: ControlFile | None
 ) -> None:
     batch = f"{top}/batch"
     hierarchy.make(batch, "cpu.weight")
     start(batch, *holds(48), says=True)
-    assert memory.lowered_knob(hierarchy, batch) is None
+    assert memory.lowered_limit(hierarchy, batch) is None
     cold = memory.cold_memory(hierarchy, batch, memory.swap_free_bytes(hierarchy))
     assert cold.swappable > 40 * MIB
     before = memory.used_bytes(hierarchy, batch)
     assert before > 48 * MIB
-    memory.push_out(hierarchy, batch, 24 * MIB, lowered)
+    memory.reclaim(hierarchy, batch, 24 * MIB, lowered)
     assert memory.used_bytes(hierarchy, batch) < before - 12 * MIB
     assert hierarchy.read(batch, "memory.high") == "max"
 
@@ -52,12 +52,14 @@ def test_a_limit_comes_into_force_only_above_what_is_used_and_goes_again(
     batch = f"{top}/batch"
     hierarchy.make(batch, "cpu.weight")
     start(batch, *holds(48), says=True)
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
     for mebibytes, found in ((16, "max"), (128, str(128 * MIB)), (16, str(128 * MIB))):
-        acting.apply(batch, Wanted(clusters=CLUSTERS, texts={Knob.MEMORY: memory.limit_text(mebibytes * MIB)}))
+        acting.apply(
+            batch, GroupTarget(clusters=CLUSTERS, texts={ControlFile.MEMORY: memory.limit_text(mebibytes * MIB)})
+        )
         assert hierarchy.read(batch, "memory.max") == found
     acting.release(batch)
-    assert (acting.kept, hierarchy.read(batch, "memory.max")) == ({}, "max")
+    assert (acting.changed_groups, hierarchy.read(batch, "memory.max")) == ({}, "max")
     assert events(hierarchy, batch)["oom_kill"] == 0
 
 

@@ -11,9 +11,9 @@ import pytest
 from core.tests.fake_framework import cluster_config, plugin_of
 from core.tests.qos_values import NODE, node_view, seen
 from tests.e2e.guest.conftest import Start, until
-from tests.e2e.told import knobs
+from tests.e2e.told import control_files
 
-from fallow_core.agent.throttling.throttle import Throttle
+from fallow_core.agent.throttling.batch_limiter import BatchLimiter
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.model.qos_policy import (
     CgroupReconcilePolicy,
@@ -29,7 +29,7 @@ from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.procfs import PROC_ROOT, ProcessStat, read_process
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Finding, Node, Placement, Resources, TaskPlacement, hookimpl
 
 CLUSTER = "alpha/a"
@@ -68,10 +68,10 @@ class Batch:
     stats: dict[str, ProcessStat] = field(default_factory=dict)
     cpu_allowed: int = 16_000
 
-    def throttle(self, policy: QosPolicy) -> Throttle:
+    def limiter(self, policy: QosPolicy) -> BatchLimiter:
         """That of a new process, with what the one before left on the disk."""
-        tree = Tree(self.hierarchy, KnobsFile(self.folder), OWN)
-        return Throttle(Node(name=NODE), policy, dict.fromkeys(tree.controllers, tree))
+        tree = Tree(self.hierarchy, OriginalValuesFile(self.folder), OWN)
+        return BatchLimiter(Node(name=NODE), policy, dict.fromkeys(tree.controllers, tree))
 
     def add(self, name: str, pid: int, group: str = "") -> None:
         stat = read_process(PROC_ROOT, pid)
@@ -81,7 +81,7 @@ class Batch:
         movable = () if group else (stat.process,)
         self.framework.places.append(TaskPlacement(task_id=name, cgroups=(group,) if group else (), movable=movable))
 
-    def tick(self, throttle: Throttle) -> bool:
+    def tick(self, limiter: BatchLimiter) -> bool:
         now = time.monotonic()
         used = 500 * len(self.tasks)
         tasks = tuple(self.tasks.values())
@@ -92,8 +92,8 @@ class Batch:
             processes={stat.pid: stat for stat in self.stats.values()},
             batch=frozenset(stat.process for stat in self.stats.values()),
         )
-        throttle.act(view, members, batch, {CLUSTER: self.instance}, {CLUSTER})
-        return throttle.limits is not None and len(throttle.limits.groups) == 2
+        limiter.step(view, members, batch, {CLUSTER: self.instance}, {CLUSTER})
+        return limiter.limits is not None and len(limiter.limits.groups) == 2
 
 
 @pytest.fixture
@@ -116,33 +116,33 @@ def test_tasks_are_throttled_where_they_are_or_in_a_group_made_for_them_and_all_
         batch.add(name, start(f"{yarn}/{name}", *SPINS), f"{yarn}/{name}")
     free = start("", *SPINS)
     batch.add("c3", free)
-    before = knobs(hierarchy, "", NAMES)
+    before = control_files(hierarchy, "", NAMES)
     suppress, reconcile = CpuSuppressPolicy(mode=ENFORCE, cpuset=Placing.PACKED), CgroupReconcilePolicy(mode=ENFORCE)
     policy = QosPolicy(cpu_suppress=suppress, cgroup_reconcile=reconcile, identity=IdentityPolicy(mode=ENFORCE))
 
-    observing = batch.throttle(QosPolicy())
+    observing = batch.limiter(QosPolicy())
     until(lambda: batch.tick(observing), "the groups to be found")
-    assert knobs(hierarchy, "", NAMES) == before
+    assert control_files(hierarchy, "", NAMES) == before
 
-    throttle = batch.throttle(policy)
+    limiter = batch.limiter(policy)
     batch.cpu_allowed = 700
-    until(lambda: batch.tick(throttle), "the groups to be found")
-    batch.tick(throttle)
-    assert throttle.limits is not None
-    assert throttle.limits.groups.keys() == {yarn, OWN}
-    for group, milli in throttle.limits.groups.items():
+    until(lambda: batch.tick(limiter), "the groups to be found")
+    batch.tick(limiter)
+    assert limiter.limits is not None
+    assert limiter.limits.groups.keys() == {yarn, OWN}
+    for group, milli in limiter.limits.groups.items():
         text = hierarchy.read(group, "cpu.max")
         assert cpu.limit_of(hierarchy, group, text) == Fraction(milli, 1000)
         assert hierarchy.read(group, "cpu.idle") == "1"
         assert hierarchy.read(group, "cpuset.cpus") in ("0", "1")
-    assert 690 <= sum(throttle.limits.groups.values()) <= 700
+    assert 690 <= sum(limiter.limits.groups.values()) <= 700
     assert os.sched_getaffinity(free) == {int(hierarchy.read(OWN, "cpuset.cpus"))}
     assert hierarchy.group_of(free) == f"{OWN}/c3"
     until(lambda: (cpu.throttled_seconds(hierarchy, yarn) or 0) > 0, "batch to be held back")
-    now = knobs(hierarchy, "", NAMES)
+    now = control_files(hierarchy, "", NAMES)
     changed = {name for name in before if now[name] != before[name] and name.startswith((f"{yarn}/c1/", f"{yarn}/c2/"))}
     assert changed == {f"{yarn}/{name}/cpuset.cpus.effective" for name in ("c1", "c2")}
 
-    later = batch.throttle(policy)
+    later = batch.limiter(policy)
     later.release_all()
-    assert knobs(hierarchy, "", NAMES) == before
+    assert control_files(hierarchy, "", NAMES) == before

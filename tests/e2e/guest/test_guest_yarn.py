@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.e2e.told import knobs
+from tests.e2e.told import control_files
 from tests.e2e.yarn.cluster import AM_MEMORY_MB, Cluster
 from tests.e2e.yarn.config import Setup
 from tests.e2e.yarn.daemons import Daemon
@@ -19,8 +19,8 @@ from tests.e2e.yarn.throttling import EXECUTOR, fallow_on, linux_container_execu
 
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_hookspecs import ClusterConfig, KillAnswer, KillOrder, KillResult, Node, Role
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.settings.config import YarnSpec
 
 SECONDS = 300  # in a guest that is slow, and slower beside others
 REGISTERED = "Registered with ResourceManager"
@@ -88,7 +88,7 @@ def test_containers_of_a_real_node_manager_are_throttled_by_their_hierarchy_and_
     group = f"{tree}/{container_id}"
     assert hierarchy.read(group, "memory.max") == str(AM_MEMORY_MB * MIB)
     assert hierarchy.read(group, "memory.low") == str(AM_MEMORY_MB * 9 // 10 * MIB)
-    before = knobs(hierarchy, tree, NAMES)
+    before = control_files(hierarchy, tree, NAMES)
 
     spec = YarnSpec.model_validate(spec_of(cluster.rm))
     config = ClusterConfig(name="real", roles=frozenset(Role), spec=spec)
@@ -101,7 +101,7 @@ def test_containers_of_a_real_node_manager_are_throttled_by_their_hierarchy_and_
         wait_for(lambda: not hierarchy.read(tree, "cpu.max").startswith("max"), SECONDS, "a limit")
         assert hierarchy.read(tree, "cpu.weight") == "1"
         assert [each["group"] for each in throttle(fallow)["groups"]] == [f"/{tree}"]
-        changed = {name for name, text in knobs(hierarchy, tree, NAMES).items() if text != before[name]}
+        changed = {name for name, text in control_files(hierarchy, tree, NAMES).items() if text != before[name]}
         assert changed == {f"{tree}/cpu.max", f"{tree}/cpu.weight"}
 
         outcome = instance.kill_tasks(HERE, KillOrder(task_ids=(task.id,), reason="a test", force=False), SECONDS)
@@ -112,4 +112,4 @@ def test_containers_of_a_real_node_manager_are_throttled_by_their_hierarchy_and_
         fallow.end(signal.SIGKILL)
         restore(fallow, SECONDS)
     of_tree = {name: text for name, text in before.items() if not name.startswith(f"{group}/")}
-    assert knobs(hierarchy, tree, NAMES) == of_tree
+    assert control_files(hierarchy, tree, NAMES) == of_tree

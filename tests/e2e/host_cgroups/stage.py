@@ -18,11 +18,11 @@ from fallow_core.cli.demo import host
 from fallow_core.cli.demo.load import OnlineLoad
 from fallow_core.errors import ControlError
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
 
 COMMAND = str(Path(sys.executable).with_name("fallow"))
-KNOBS = ("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+FILES = ("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 CPUS = os.cpu_count() or 1
 HOG = f"exec {sys.executable} -ISc 'while True: pass'"
 
@@ -135,11 +135,11 @@ class Stage:
             return None
         return None if quota < 0 else quota / int(self.hierarchy.read(group, "cpu.cfs_period_us"))
 
-    def knobs(self) -> dict[str, str]:
-        """Every CPU knob of every group from `home` on, and which group each process of batch is in."""
+    def control_files(self) -> dict[str, str]:
+        """Every CPU file of every group from `home` on, and which group each process of batch is in."""
         groups = [self.home, *self.hierarchy.below(self.home)]
-        knobs = {f"/{group}/{name}": self.hierarchy.read(group, name) for group in groups for name in KNOBS}
-        return knobs | {str(pid): self.hierarchy.group_of(pid) for pid in self.batch()}
+        values = {f"/{group}/{name}": self.hierarchy.read(group, name) for group in groups for name in FILES}
+        return values | {str(pid): self.hierarchy.group_of(pid) for pid in self.batch()}
 
     def cpu_seconds(self, pids: list[int]) -> float:
         """What processes have used so far, in user and system mode."""

@@ -11,18 +11,18 @@ import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from tests.e2e.host_cgroups.stage import until
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
 from fallow_core.errors import CgroupError
+from fallow_core.model.control_file import ControlFile
 from fallow_core.model.qos_policy import Placing
 from fallow_core.node.cgroups import cpu, cpuset
-from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.topology import read_topology
 from fallow_core.qos.cpuset import choose
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 TOP = f"fallow-cpus-{os.getpid()}"
 CLUSTERS = frozenset({"yarn/e2e"})
@@ -86,7 +86,7 @@ def allowed(pid: int) -> cpuset.Cpus:
     return cpuset.parse(line.partition(":")[2], "status")
 
 
-def knobs(hierarchy: Hierarchy) -> dict[str, str]:
+def control_files(hierarchy: Hierarchy) -> dict[str, str]:
     groups = [TOP, *sorted(hierarchy.below(TOP))]
     return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in SETS}
 
@@ -96,16 +96,18 @@ def test_a_group_and_all_below_it_shrink_and_grow_without_a_refusal_and_go_back(
 ) -> None:
     sets.move(process, f"{TOP}/c1/deep/deeper")
     sets.write(f"{TOP}/c2", "cpuset.cpus", str(FIRST))
-    before = knobs(sets)
+    before = control_files(sets)
     for target in ({LAST}, {FIRST, LAST}, {FIRST}, {LAST}):
-        acting = Knobs(sets, KnobsFile(tmp_path, controller="cpuset"))  # a new process each time, as after a kill
-        acting.apply(TOP, Wanted(clusters=CLUSTERS, cpus=frozenset(target)))
+        acting = CgroupWriter(
+            sets, OriginalValuesFile(tmp_path, controller="cpuset")
+        )  # a new process each time, as after a kill
+        acting.apply(TOP, GroupTarget(clusters=CLUSTERS, cpus=frozenset(target)))
         assert acting.problems == {}
         assert allowed(process) == target
         assert cpuset.cpus_of(sets, f"{TOP}/c2") in ({FIRST}, target)
-    acting = Knobs(sets, KnobsFile(tmp_path, controller="cpuset"))
+    acting = CgroupWriter(sets, OriginalValuesFile(tmp_path, controller="cpuset"))
     acting.release(TOP)
-    assert (acting.kept, acting.problems, knobs(sets)) == ({}, {}, before)
+    assert (acting.changed_groups, acting.problems, control_files(sets)) == ({}, {}, before)
     assert allowed(process) == ONLINE
 
 
@@ -116,7 +118,7 @@ def test_a_group_with_a_process_that_is_bound_is_seen_and_left_out(sets: Hierarc
     sets.move(process, f"{TOP}/c1/deep/deeper")
     assert cpuset.pinned(sets, [], ONLINE) == others | {LAST}
     assert cpuset.pinned(sets, [f"{TOP}/c1"], ONLINE) == others
-    left = choose(read_topology(Files()), 9, within=ONLINE, barred={LAST}, placing=Placing.SPREAD)
+    left = choose(read_topology(Files()), 9, within=ONLINE, exclusive={LAST}, placing=Placing.SPREAD)
     assert left == ONLINE - {LAST}
 
 
@@ -151,29 +153,29 @@ def test_the_fake_of_the_unit_tests_refuses_sets_as_this_kernel(
 
 
 def test_a_group_idles_and_gets_its_weight_back(classes: Hierarchy, tmp_path: Path) -> None:
-    knob = cpu.identity_knob(classes, TOP)
-    if knob is not Knob.IDLE:
+    file = cpu.identity_file(classes, TOP)
+    if file is not ControlFile.IDLE:
         pytest.skip("this kernel has no cpu.idle on v1")
     classes.write(TOP, "cpu.shares", "700")
-    acting = Knobs(classes, KnobsFile(tmp_path))
-    acting.apply(TOP, Wanted(clusters=CLUSTERS, texts={Knob.IDLE: "1"}))
+    acting = CgroupWriter(classes, OriginalValuesFile(tmp_path))
+    acting.apply(TOP, GroupTarget(clusters=CLUSTERS, texts={ControlFile.IDLE: "1"}))
     assert (classes.read(TOP, "cpu.idle"), acting.problems) == ("1", {})
-    acting.apply(TOP, Wanted(clusters=CLUSTERS, texts={Knob.WEIGHT: "2"}))
+    acting.apply(TOP, GroupTarget(clusters=CLUSTERS, texts={ControlFile.WEIGHT: "2"}))
     assert (classes.read(TOP, "cpu.idle"), classes.read(TOP, "cpu.shares")) == ("0", "2")
-    acting.apply(TOP, Wanted(clusters=CLUSTERS, texts={Knob.IDLE: "1"}))
-    later = Knobs(classes, KnobsFile(tmp_path))
+    acting.apply(TOP, GroupTarget(clusters=CLUSTERS, texts={ControlFile.IDLE: "1"}))
+    later = CgroupWriter(classes, OriginalValuesFile(tmp_path))
     later.release(TOP)
-    assert (later.kept, later.problems) == ({}, {})
+    assert (later.changed_groups, later.problems) == ({}, {})
     assert (classes.read(TOP, "cpu.idle"), classes.read(TOP, "cpu.shares")) == ("0", "700")
 
 
 def test_a_group_that_idles_leaves_the_cpu_to_others(classes: Hierarchy, tmp_path: Path) -> None:
-    if cpu.identity_knob(classes, TOP) is not Knob.IDLE:
+    if cpu.identity_file(classes, TOP) is not ControlFile.IDLE:
         pytest.skip("this kernel has no cpu.idle on v1")
     for name in ("online", "batch"):
         classes.make(f"{TOP}/{name}", "cpu.shares")
-    acting = Knobs(classes, KnobsFile(tmp_path))
-    acting.apply(f"{TOP}/batch", Wanted(clusters=CLUSTERS, texts={Knob.IDLE: "1"}))
+    acting = CgroupWriter(classes, OriginalValuesFile(tmp_path))
+    acting.apply(f"{TOP}/batch", GroupTarget(clusters=CLUSTERS, texts={ControlFile.IDLE: "1"}))
     hogs = []
     try:
         for name in ("online", "batch"):

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
-from tests.e2e.host_cgroups.stage import KNOBS, until
-from tests.e2e.told import differences, knobs, of_writes, told
+from tests.e2e.host_cgroups.stage import FILES, until
+from tests.e2e.told import control_files, differences, of_writes, told
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
 from fallow_core.errors import CgroupError
-from fallow_core.node.cgroups.control_file import Knob
+from fallow_core.model.control_file import ControlFile
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 TOP = f"fallow-kernel-{os.getpid()}"
 CLUSTERS = frozenset({"yarn/e2e"})
@@ -83,8 +83,8 @@ def test_the_fake_of_the_unit_tests_answers_as_this_kernel(hierarchy: Hierarchy,
     fake = FakeCgroups(1)
     fake.add(top)
     fake.add("", process)
-    by_fake = told(fake.hierarchy, top, process, WRITES, KNOBS)
-    assert differences(by_fake, told(hierarchy, top, process, WRITES, KNOBS)) == {}
+    by_fake = told(fake.hierarchy, top, process, WRITES, FILES)
+    assert differences(by_fake, told(hierarchy, top, process, WRITES, FILES)) == {}
 
 
 def test_the_fake_of_the_unit_tests_limits_memory_as_this_kernel(hierarchy: Hierarchy) -> None:
@@ -111,16 +111,16 @@ def test_groups_with_limits_of_their_own_shrink_and_grow_without_a_refusal_and_g
     for group, quota in (("c1", "200000"), ("c1/deep", "150000"), ("c2", "-1"), ("c2/deep", "120000")):
         hierarchy.make(f"{top}/{group}", "cpu.shares")
         hierarchy.write(f"{top}/{group}", "cpu.cfs_quota_us", quota)
-    before = knobs(hierarchy, top, KNOBS)
+    before = control_files(hierarchy, top, FILES)
     for milli in (1700, 300, 10, 1400, 700, 3000):
-        acting = Knobs(hierarchy, KnobsFile(tmp_path))  # a new process each time, as after a kill
-        acting.apply(top, Wanted(clusters=CLUSTERS, limit=Fraction(milli, 1000), texts={Knob.WEIGHT: "2"}))
+        acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))  # a new process each time, as after a kill
+        acting.apply(top, GroupTarget(clusters=CLUSTERS, limit=Fraction(milli, 1000), texts={ControlFile.WEIGHT: "2"}))
         assert acting.problems == {}
         assert hierarchy.read(top, "cpu.cfs_quota_us") == str(milli * 100)
         assert hierarchy.read(f"{top}/c1/deep", "cpu.cfs_quota_us") == str(min(150_000, milli * 100))
-    acting = Knobs(hierarchy, KnobsFile(tmp_path))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
     acting.release(top)
-    assert (acting.problems, acting.kept, knobs(hierarchy, top, KNOBS)) == ({}, {}, before)
+    assert (acting.problems, acting.changed_groups, control_files(hierarchy, top, FILES)) == ({}, {}, before)
 
 
 def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(
@@ -130,15 +130,15 @@ def test_a_process_and_what_it_starts_meanwhile_go_back_to_where_it_was(
     with subprocess.Popen(["sh", "-c", forks]) as shell:
         try:
             hierarchy.move(shell.pid, top)
-            acting = Knobs(hierarchy, KnobsFile(tmp_path))
+            acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path))
             acting.make(f"{top}/own", top, CLUSTERS)
-            acting.take_in(f"{top}/own", "task", {Knob.WEIGHT: "512"}, [shell.pid])
+            acting.move_into_child(f"{top}/own", "task", {ControlFile.WEIGHT: "512"}, [shell.pid])
             assert hierarchy.read(f"{top}/own/task", "cpu.shares") == "512"
             until(lambda: len(hierarchy.processes(f"{top}/own/task")) > 1, "a child in the group")
 
             def released() -> bool:
                 acting.release(f"{top}/own")
-                return not acting.kept
+                return not acting.changed_groups
 
             until(released, "the group to be empty")
             assert hierarchy.group_of(shell.pid) == top

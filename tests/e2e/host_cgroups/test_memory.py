@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from tests.e2e.host_cgroups.stage import until
 
-from fallow_core.agent.throttling.cgroup_plan import Wanted
-from fallow_core.agent.throttling.cgroup_writer import Knobs
+from fallow_core.agent.throttling.cgroup_plan import GroupTarget
+from fallow_core.agent.throttling.cgroup_writer import CgroupWriter
 from fallow_core.errors import CgroupError
+from fallow_core.model.control_file import ControlFile
 from fallow_core.node.cgroups import memory
-from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.qos.memory_reclaim import GroupMemory
-from fallow_core.state.original_values import KnobsFile
+from fallow_core.state.original_values import OriginalValuesFile
 
 TOP = f"fallow-memory-{os.getpid()}"
 MIB = 1 << 20
@@ -77,11 +77,11 @@ def cold(hierarchy: Hierarchy) -> GroupMemory:
 def test_what_is_cold_goes_as_asked_and_the_limit_is_as_before(
     hierarchy: Hierarchy, filled: subprocess.Popen[bytes]
 ) -> None:
-    lowered = memory.lowered_knob(hierarchy, TOP)
-    assert lowered is Knob.MEMORY
+    lowered = memory.lowered_limit(hierarchy, TOP)
+    assert lowered is ControlFile.MEMORY
     before, used = cold(hierarchy), memory.used_bytes(hierarchy, TOP)
     assert before.droppable > 40 * MIB
-    memory.push_out(hierarchy, TOP, 32 * MIB, lowered)
+    memory.reclaim(hierarchy, TOP, 32 * MIB, lowered)
     assert 31 * MIB <= used - memory.used_bytes(hierarchy, TOP) <= 48 * MIB
     assert hierarchy.read(TOP, "memory.limit_in_bytes") == memory.NO_LIMIT[1]
     assert filled.poll() is None
@@ -90,7 +90,7 @@ def test_what_is_cold_goes_as_asked_and_the_limit_is_as_before(
 def test_more_than_there_is_pushes_out_what_there_is_and_ends_nobody(
     hierarchy: Hierarchy, filled: subprocess.Popen[bytes]
 ) -> None:
-    memory.push_out(hierarchy, TOP, 110 * MIB, Knob.MEMORY)
+    memory.reclaim(hierarchy, TOP, 110 * MIB, ControlFile.MEMORY)
     assert memory.used_bytes(hierarchy, TOP) >= 20 * MIB
     assert cold(hierarchy).droppable < 8 * MIB
     assert hierarchy.read(TOP, "memory.limit_in_bytes") == memory.NO_LIMIT[1]
@@ -103,7 +103,7 @@ def test_whoever_allocates_meanwhile_is_not_ended(hierarchy: Hierarchy, filled: 
         end = time.monotonic() + 2
         while time.monotonic() < end:
             now = cold(hierarchy)
-            memory.push_out(hierarchy, TOP, min(now.cold, 4 * MIB), Knob.MEMORY)
+            memory.reclaim(hierarchy, TOP, min(now.cold, 4 * MIB), ControlFile.MEMORY)
         assert greedy.poll() is None
         greedy.kill()
     assert "oom_kill 0" in hierarchy.read(TOP, "memory.oom_control")
@@ -113,22 +113,22 @@ def test_whoever_allocates_meanwhile_is_not_ended(hierarchy: Hierarchy, filled: 
 def test_a_limit_that_a_killed_process_left_is_put_back_by_the_next(
     hierarchy: Hierarchy, filled: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    acting = Knobs(hierarchy, KnobsFile(tmp_path, controller="memory"))
-    assert acting.keep(TOP, Knob.MEMORY, CLUSTERS)
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path, controller="memory"))
+    assert acting.save_original(TOP, ControlFile.MEMORY, CLUSTERS)
     hierarchy.write(TOP, "memory.limit_in_bytes", str(200 * MIB))
-    later = Knobs(hierarchy, KnobsFile(tmp_path, controller="memory"))
+    later = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path, controller="memory"))
     later.release(TOP)
-    assert (later.kept, later.problems) == ({}, {})
+    assert (later.changed_groups, later.problems) == ({}, {})
     assert hierarchy.read(TOP, "memory.limit_in_bytes") == memory.NO_LIMIT[1]
 
 
 def test_a_memory_limit_comes_into_force_only_above_what_is_used(
     hierarchy: Hierarchy, filled: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    acting = Knobs(hierarchy, KnobsFile(tmp_path, controller="memory"))
-    acting.apply(TOP, Wanted(clusters=CLUSTERS, texts={Knob.MEMORY: memory.limit_text(16 * MIB)}))
+    acting = CgroupWriter(hierarchy, OriginalValuesFile(tmp_path, controller="memory"))
+    acting.apply(TOP, GroupTarget(clusters=CLUSTERS, texts={ControlFile.MEMORY: memory.limit_text(16 * MIB)}))
     assert "it uses more memory than it may" in acting.problems[TOP]
-    acting.apply(TOP, Wanted(clusters=CLUSTERS, texts={Knob.MEMORY: memory.limit_text(300 * MIB + 5)}))
+    acting.apply(TOP, GroupTarget(clusters=CLUSTERS, texts={ControlFile.MEMORY: memory.limit_text(300 * MIB + 5)}))
     assert (acting.problems, hierarchy.read(TOP, "memory.limit_in_bytes")) == ({}, str(300 * MIB))
     acting.release(TOP)
     assert hierarchy.read(TOP, "memory.limit_in_bytes") == memory.NO_LIMIT[1]

@@ -29,7 +29,7 @@ def test_hogs_are_throttled_when_the_online_load_rises_and_all_is_put_back_after
 ) -> None:
     with Stage(hierarchy, tmp_path, **ENFORCE) as stage:
         stage.hogs(2 * CPUS)
-        before = stage.knobs()
+        before = stage.control_files()
         stage.start()
         until(lambda: (stage.quota_cores() or 0) > 0.8 * CPUS, "a limit that leaves batch nearly all")
         tasks = {name: hierarchy.processes(f"{stage.own}/{name}") for name in hierarchy.children(stage.own)}
@@ -49,7 +49,7 @@ def test_hogs_are_throttled_when_the_online_load_rises_and_all_is_put_back_after
         manager = stage.yarn.nodes["nm1"].pid
         others = {pid: hierarchy.group_of(pid) for pid in (manager, os.getpid())}
         assert others == {manager: stage.home, os.getpid(): hierarchy.group_of(os.getpid())}
-        assert {name: text for name, text in stage.knobs().items() if name in before and "/" in name} == {
+        assert {name: text for name, text in stage.control_files().items() if name in before and "/" in name} == {
             name: text for name, text in before.items() if "/" in name
         }
 
@@ -65,7 +65,7 @@ def test_hogs_are_throttled_when_the_online_load_rises_and_all_is_put_back_after
         until(lambda: stage.throttle()["groups"], "its tasks")
         stage.end(signal.SIGKILL)
         assert f"control group /{stage.own}: put back as it was found" in stage.restore()
-        after = stage.knobs()
+        after = stage.control_files()
         assert {key: after[key] for key in before} == before
         assert after.keys() - before.keys() == set()
 
@@ -75,17 +75,17 @@ def test_observing_changes_nothing_and_an_orderly_stop_leaves_nothing_if_it_is_t
 ) -> None:
     with Stage(hierarchy, tmp_path) as stage:
         stage.hogs(CPUS)
-        before = stage.knobs()
+        before = stage.control_files()
         stage.start(whole_host=True)
         until(lambda: any(group["limit_milli"] for group in stage.throttle()["groups"]), "a limit")
         (group,) = stage.throttle()["groups"]
         assert (group["group"], group["enforced"], group["in_force_milli"]) == (f"/{stage.own}", False, None)
         assert group["to_move"] >= CPUS
         assert stage.end(signal.SIGTERM) == 0
-        assert stage.knobs() == before
+        assert stage.control_files() == before
 
         stage.qos = {**ENFORCE, "onExit": "release"}
         stage.start(whole_host=True)
         until(lambda: stage.quota_cores() is not None, "a limit in force")
         assert stage.end(signal.SIGTERM) == 0
-        assert stage.knobs() == before
+        assert stage.control_files() == before

@@ -111,17 +111,21 @@ class Cluster:
         """A page of the ResourceManager; OSError tells why there is none."""
         return rest.call(self.rm.web, path)
 
-    def submit(self, containers: int, memory_mb: int, vcores: int, command: str) -> Application:
+    def submit(
+        self, containers: int, memory_mb: int, vcores: int, command: str, *, at_once: int | None = None
+    ) -> Application:
         """Start an application whose master keeps `containers` containers that run the shell command `command`.
 
-        The master's own container has AM_MEMORY_MB and one vcore. It finishes when all the others have ended.
+        It asks for all of them, or for no more than `at_once` beside those that run. The master's own container has
+        AM_MEMORY_MB and one vcore. It finishes when all the others have ended.
         """
         app_id = self.new_application()
         app = Application(app_id=app_id, events=self.folder / f"{app_id}.events", begun=self.folder / app_id)
         app.begun.mkdir()
         script = self.folder / f"{app_id}.sh"  # by file: YARN puts commands between double quotes
         script.write_text(f': >"{app.begun}/$CONTAINER_ID"\n{command}\n')
-        arguments = [str(app.events), str(containers), str(memory_mb), str(vcores), f"exec /bin/sh {script}"]
+        numbers = map(str, (containers, containers if at_once is None else at_once, memory_mb, vcores))
+        arguments = [str(app.events), *numbers, f"exec /bin/sh {script}"]
         master = replace(self.jars, dump=False).command("nm", self.folder / "client", "SleepAM", arguments, heap_mb=64)
         self.start_master(app_id, shlex.join(master) + " ><LOG_DIR>/out 2>&1")
         return app

@@ -23,6 +23,7 @@ from fallow_core.errors import ControlError
 COMMAND = str(Path(sys.executable).with_name("fallow"))
 TIED = ["setpriv", "--pdeathsig", "KILL"]  # ends with the test run, however that ends
 VCORE_MILLI = 100
+DEAD_BAND_PERCENT = 10
 MIB = 1 << 20
 
 Sizes = dict[str, tuple[int, int]]
@@ -55,6 +56,7 @@ class Fallow:
         self.folder = folder
         self.vcore_milli = vcore_milli
         self.log = folder / "log.txt"
+        self.command = [COMMAND, "run", "-c", str(folder)]
         self.process: subprocess.Popen[bytes] | None = None
         self._socket_folder = tempfile.TemporaryDirectory(prefix="fallow-", dir="/tmp")  # a short path, for a socket
         self.socket = Path(self._socket_folder.name) / "control"
@@ -72,6 +74,7 @@ class Fallow:
             "publishing": {
                 "mode": "enforce",
                 "growthDelay": "3s",
+                "deadBand": f"{DEAD_BAND_PERCENT}%",
                 "interval": "1s",
                 "reportInterval": "1s",
                 "inFlight": "5s",
@@ -110,7 +113,7 @@ class Fallow:
     def start(self, seconds: float = 30) -> None:
         """Start the process; return when it answers."""
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([*TIED, COMMAND, "run", "-c", str(self.folder)], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*TIED, *self.command], stdout=log, stderr=log)
 
         def answers() -> bool:
             assert self.process is not None
@@ -155,6 +158,13 @@ class Fallow:
         return {
             name: (size["memory_bytes"] // MIB, size["cpu_milli"] // self.vcore_milli) for name, size in sizes.items()
         }
+
+    def shown(self) -> str:
+        """What its status says of the node and of the real cluster, for the message of a test that waited in vain."""
+        try:
+            return json.dumps({"nodes": self.status()["nodes"], "cluster": self.cluster()})
+        except ControlError as error:
+            return f"nothing: {error}"
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of Fallow on the same configuration."""

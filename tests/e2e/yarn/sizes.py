@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tests.e2e.yarn import rest
 from tests.e2e.yarn.cluster import Cluster
 from tests.e2e.yarn.config import Setup
-from tests.e2e.yarn.fallow_process import Fallow, Sizes
+from tests.e2e.yarn.fallow_process import DEAD_BAND_PERCENT, Fallow, Sizes
 
 CPUS = os.cpu_count() or 1
 
@@ -50,8 +50,8 @@ def are_floors(found: Sizes) -> bool:
 
 
 def near(value: int, wanted: int) -> bool:
-    """Whether a size would not be sent again: the dead band is 10 % of it."""
-    return abs(value - wanted) * 100 <= wanted * 12
+    """Whether a size would not be sent again: a size is sent when it differs by more than the dead band."""
+    return abs(value - wanted) * 100 <= wanted * (DEAD_BAND_PERCENT + 2)
 
 
 def are_lent(found: Sizes) -> bool:
@@ -74,5 +74,10 @@ def wait_for_sizes(cluster: Cluster, fallow: Fallow, wanted: Callable[[Sizes], b
         found.update(sizes(cluster))
         return wanted(found) and fallow.in_force() == found
 
-    rest.wait_for(agree, SECONDS, what)
+    try:
+        rest.wait_for(agree, SECONDS, what)
+    except TimeoutError as error:
+        error.add_note(f"the ResourceManager has {found}")
+        error.add_note(f"Fallow shows {fallow.shown()}")
+        raise
     return found

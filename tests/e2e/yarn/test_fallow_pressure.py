@@ -258,7 +258,7 @@ def test_the_cheapest_task_that_frees_enough_ends_gracefully_and_nothing_else_do
         assert [task for _, task in decision["victims"]] == [hogs.youngest]
         need, victim, *spared, freed = decision["arithmetic"]
         assert f"the threshold is {mark} %" in need
-        assert victim.startswith(f"ends {hogs.youngest}: frees ")
+        assert victim.startswith(f"terminates {hogs.youngest}: frees ")
         assert [line.split(":")[0] for line in spared[:3]] == [f"spares {name}" for name in cheapest_first(hogs, found)]
         assert all("(master)" in line for line in spared[3:])
         assert freed.endswith("short of 0")
@@ -356,7 +356,7 @@ def test_observe_ends_nothing_and_says_whom_enforce_would_have_ended(
             first = decisions(fallow)[-1]
         assert [task for _, task in first["victims"]] == [hogs.youngest]
         assert (first["enforced"], first["outcomes"]) == (False, [])
-        assert f"ends {hogs.youngest}: frees " in first["arithmetic"][1]
+        assert f"terminates {hogs.youngest}: frees " in first["arithmetic"][1]
         assert hogs.youngest in logged(fallow, "tasks_would_terminate")[0]
         assert "would have terminated (observe) 1 task" in " ".join(fallow.succeed("explain").split())
         assert logged(fallow, "tasks_terminate") + logged(fallow, "kill_ordered") == []

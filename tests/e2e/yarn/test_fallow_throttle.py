@@ -22,7 +22,7 @@ from fallow_core.node.cgroups.hierarchy import Hierarchy
 pytestmark = pytest.mark.timeout(300)
 TREE = f"fallow-lce-{os.getpid()}/hadoop-yarn"
 SECONDS = 60
-KNOBS = ("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+FILES = ("cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us")
 HOG = "while :; do :; done"
 
 
@@ -55,8 +55,8 @@ def tree(hierarchy: Hierarchy) -> Iterator[str]:
     wait_for(gone, SECONDS, "the end of the NodeManager's groups")
 
 
-def knobs(hierarchy: Hierarchy, groups: Mapping[str, object]) -> dict[str, str]:
-    return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in KNOBS}
+def control_files(hierarchy: Hierarchy, groups: Mapping[str, object]) -> dict[str, str]:
+    return {f"{group}/{name}": hierarchy.read(group, name) for group in groups for name in FILES}
 
 
 def quota(hierarchy: Hierarchy, group: str) -> int:
@@ -73,13 +73,13 @@ def test_the_groups_of_a_linux_container_executor_are_limited_also_after_its_res
     wait_for(lambda: len(containers_running(app)) == 2, SECONDS, "the containers")
     groups = dict.fromkeys([tree, *hierarchy.below(tree)])
     assert len(groups) == 4  # with that of the application master
-    before = knobs(hierarchy, groups)
+    before = control_files(hierarchy, groups)
     with fallow_on(cluster, tmp_path / "fallow") as fallow:
         fallow.start()
         wait_for(lambda: quota(hierarchy, tree) > 0, SECONDS, "a limit")
         assert hierarchy.read(tree, "cpu.shares") == "2"
         assert [group["group"] for group in throttle(fallow)["groups"]] == [f"/{tree}"]
-        changed = {key for key, text in knobs(hierarchy, groups).items() if text != before[key]}
+        changed = {key for key, text in control_files(hierarchy, groups).items() if text != before[key]}
         assert changed == {f"{tree}/cpu.shares", f"{tree}/cpu.cfs_quota_us"}
 
         cluster.restart("nm1")
@@ -88,7 +88,7 @@ def test_the_groups_of_a_linux_container_executor_are_limited_also_after_its_res
 
         fallow.end(signal.SIGKILL)
         restore(fallow)
-        assert knobs(hierarchy, groups) == before
+        assert control_files(hierarchy, groups) == before
     cluster.stop()
 
 

@@ -12,7 +12,7 @@ from tests.e2e.yarn.config import Setup
 from fallow_core.cli import through_copilot
 from fallow_hookspecs.testing import AgentSuite, ControllerSuite
 from fallow_hookspecs.testing.calling import Opener
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.framework import Running, YarnFramework, wired
 
 SIZE = Size(4096, 8)

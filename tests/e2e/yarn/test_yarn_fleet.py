@@ -9,9 +9,9 @@ from tests.benchmarks.fleet.cluster import CONFIGURED, Fleet
 from tests.e2e.yarn.jars import Jars
 
 from fallow_hookspecs import Node, NodeState
-from fallow_yarn.publishing import PORTION
+from fallow_yarn.publishing.publisher import BATCH_SIZE
 
-NODES = 2 * PORTION + 50
+NODES = 2 * BATCH_SIZE + 50
 
 
 @pytest.mark.timeout(300)

@@ -44,7 +44,7 @@ class Disturbed(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted(Fact):
+class GroupTarget(Fact):
     """From now on all nodes together are to have from `least_mb` to `most_mb`."""
 
     least_mb: int

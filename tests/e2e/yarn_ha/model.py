@@ -14,6 +14,7 @@ from tests.e2e.yarn_ha.history import (
     Disturbed,
     Ended,
     Fact,
+    GroupTarget,
     History,
     InForce,
     Offered,
@@ -21,7 +22,6 @@ from tests.e2e.yarn_ha.history import (
     Sent,
     TakeBackCancelled,
     TakeBackStarted,
-    Wanted,
 )
 
 PREEMPTED = -102
@@ -80,14 +80,14 @@ class _Sizes:
         self._shown: dict[str, InForce] = {}
         self._back: dict[str, float] = {}
         self._disturbed: Disturbed | None = None
-        self._wanted: Wanted | None = None
+        self._wanted: GroupTarget | None = None
         self._met = True
 
     def take(self, fact: Fact) -> Iterator[str]:
         if isinstance(fact, Disturbed):
             yield from self._unmet(fact.at)
             self._disturbed, self._back, self._shown = fact, {}, {}
-        elif isinstance(fact, Wanted):
+        elif isinstance(fact, GroupTarget):
             yield from self._unmet(fact.at)
             self._wanted, self._met = fact, False
         elif isinstance(fact, InForce):

@@ -13,11 +13,11 @@ from tests.e2e.yarn.config import Setup
 from tests.e2e.yarn.daemons import ResourceManager
 from tests.e2e.yarn.jars import Jars
 
-from fallow_yarn.access import Access
 from fallow_yarn.errors import YarnError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rm.place import Server, server
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.status import HA_PROTOCOL
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.rm_addresses import Server, server
 
 BY_USER = b"\x0a\x02\x08\x00"  # reqInfo { reqSource: REQUEST_BY_USER }
 ADDRESSES = {

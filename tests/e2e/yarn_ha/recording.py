@@ -17,6 +17,7 @@ from tests.e2e.yarn_ha.history import (
     Disturbed,
     Ended,
     Fact,
+    GroupTarget,
     History,
     InForce,
     Offered,
@@ -24,7 +25,6 @@ from tests.e2e.yarn_ha.history import (
     Sent,
     TakeBackCancelled,
     TakeBackStarted,
-    Wanted,
 )
 from tests.e2e.yarn_ha.pair import Pair
 
@@ -62,7 +62,7 @@ class Recorder:
 
     def wanted(self, least_mb: int, most_mb: int) -> None:
         """So much is wanted from now on."""
-        self._facts.append(Wanted(at=time.time(), least_mb=least_mb, most_mb=most_mb))
+        self._facts.append(GroupTarget(at=time.time(), least_mb=least_mb, most_mb=most_mb))
 
     def shown(self) -> dict[str, InForce]:
         """The newest look at each node since the last disturbance."""

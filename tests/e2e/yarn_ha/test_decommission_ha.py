@@ -29,9 +29,9 @@ from fallow_hookspecs import (
     Resources,
     Role,
 )
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.lifecycle.when_empty import EMPTY_SECONDS
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.settings.config import YarnSpec
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 SECONDS = 60
@@ -114,7 +114,7 @@ def test_a_grace_lasts_through_a_kill_and_a_failover(
     assert states(pair) == ["DECOMMISSIONED"]
     assert exclude.read_text() == KEPT + "localhost\n"
     assert {ended.exit_code for ended in containers_ended(app)} == {0}
-    assert "may come back; start its NodeManager" in fallow.succeed("yarn", "recommission", "localhost")
+    assert "may register again; start its NodeManager" in fallow.succeed("yarn", "recommission", "localhost")
     assert exclude.read_text() == KEPT
     pair.kill("nm1")
     pair.launch("nm1")

@@ -7,6 +7,7 @@ from tests.e2e.yarn_ha.history import (
     Disturbed,
     Ended,
     Fact,
+    GroupTarget,
     History,
     InForce,
     Offered,
@@ -14,7 +15,6 @@ from tests.e2e.yarn_ha.history import (
     Sent,
     TakeBackCancelled,
     TakeBackStarted,
-    Wanted,
 )
 from tests.e2e.yarn_ha.model import Rules, complaints
 
@@ -30,7 +30,7 @@ def shown(node: str, size: tuple[int, int], begin: float, end: float) -> History
 
 def failover(first: tuple[int, int], right_after_seconds: float) -> History:
     """Two nodes drained at 10 s; the ResourceManager goes away and shows them with `first` from 12 s on."""
-    facts: History = [Disturbed(at=10.5, how="kill -9"), Wanted(at=10.0, least_mb=256, most_mb=258)]
+    facts: History = [Disturbed(at=10.5, how="kill -9"), GroupTarget(at=10.0, least_mb=256, most_mb=258)]
     for node in ("n1", "n2"):
         facts += [Sent(at=1.0, node=node, size=BIG), *shown(node, BIG, 2, 10)]
         facts += [Sent(at=12.0 + right_after_seconds, node=node, size=SMALL)]

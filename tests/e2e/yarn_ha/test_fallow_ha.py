@@ -27,8 +27,8 @@ from tests.e2e.yarn.sizes import (
 )
 from tests.e2e.yarn_ha.pair import Pair
 
-from fallow_yarn.config import YarnSpec
-from fallow_yarn.places import places
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 pytestmark = pytest.mark.timeout(6 * SECONDS, func_only=True)  # the first fixture may fetch jars
 
@@ -68,7 +68,7 @@ def fallow(pair: Pair, app: Application, tmp_path: Path) -> Iterator[Fallow]:
 
 
 def test_a_folder_of_hadoops_says_where_both_are(pair: Pair) -> None:
-    found = places(YarnSpec.model_validate({"hadoopConfDir": str(pair.folder / "client")}))
+    found = rm_addresses(YarnSpec.model_validate({"hadoopConfDir": str(pair.folder / "client")}))
     assert {place.name: (place.client.authority, place.admin.authority, place.web.authority) for place in found} == {
         name: (rm.client, rm.admin, rm.web) for name, rm in pair.rms.items()
     }

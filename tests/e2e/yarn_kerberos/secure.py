@@ -14,11 +14,11 @@ from tests.e2e.yarn.jars import Jars
 from tests.e2e.yarn_kerberos.realm import NAME, Realm
 
 from fallow_yarn.errors import YarnError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.place import Server, server
+from fallow_yarn.http.web import Web
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.security.login import Identity, Login
 from fallow_yarn.security.negotiate import Negotiate
+from fallow_yarn.settings.rm_addresses import Server, server
 
 ADMIN = "operator"
 SERVICES = ("rm/localhost", "nm/localhost", "HTTP/localhost")
@@ -61,7 +61,7 @@ class SecureCluster(Cluster):
             server(Server.WEB, self.rm.web, "the test"),
             ADMIN,
             tls=tls,
-            proof=Negotiate(self.login),
+            authentication=Negotiate(self.login),
             cookies=self._cookies,
         )
 

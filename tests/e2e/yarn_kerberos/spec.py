@@ -3,7 +3,7 @@
 from tests.e2e.yarn_kerberos.realm import NAME
 from tests.e2e.yarn_kerberos.secure import ADMIN, SecureCluster
 
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.settings.config import YarnSpec
 
 
 def spec_of(secured: SecureCluster, **kerberos: object) -> YarnSpec:

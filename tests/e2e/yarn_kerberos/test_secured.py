@@ -14,12 +14,12 @@ from tests.e2e.yarn_kerberos.secure import ADMIN, PROTECTIONS, SecureCluster
 from tests.e2e.yarn_kerberos.spec import spec_of
 
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
-from fallow_yarn.access import access
-from fallow_yarn.config import YarnSpec
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.places import places
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.plugin import YarnInstance
 from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.security.access import access
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 MIB = 1 << 20
@@ -86,7 +86,7 @@ def test_a_node_managers_pages_are_read_too(secured: SecureCluster, build: Build
 def test_tickets_of_a_keytab_are_renewed_before_they_expire(secured: SecureCluster, realm: Realm) -> None:
     keytab = realm.keytab("brief", life=f"{LIFE_SECONDS}s")
     spec = spec_of(secured, principal="brief", keytab=str(keytab))
-    with closing(ResourceManager(places(spec)[0], access(spec))) as manager:
+    with closing(ResourceManager(rm_addresses(spec)[0], access(spec))) as manager:
         end = time.monotonic() + 2 * LIFE_SECONDS + 1
         while time.monotonic() < end:
             manager.close()  # the next call logs in anew

@@ -12,9 +12,9 @@ from tests.e2e.yarn_kerberos.realm import Realm
 from tests.e2e.yarn_kerberos.secure import SecureCluster
 
 from fallow_hookspecs import ClusterConfig, Node, Role
-from fallow_yarn.access import access
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.security.access import access
+from fallow_yarn.settings.config import YarnSpec
 
 HERE = Node(name="here", addresses=("localhost", "127.0.0.1"))
 pytestmark = pytest.mark.timeout(120, func_only=True)

@@ -1,31 +1,36 @@
-"""What stands in the controller's place where it is elsewhere: the clusters here, their switches, and the ledger's row.
+"""The ledger of a node whose controller is elsewhere: its sessions here, their switches, and what was granted.
 
-Capacity is computed here, from what is measured here. What accounts may have comes with the row, as long as it counts.
+Capacity is computed here, from what is measured here. What accounts may have comes with the grant, while it counts.
 """
 
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from fallow_core.controller.switches import known_scopes, scopes, strictest
-from fallow_core.controller.watched import Watched
-from fallow_core.ledger.entries import AccountEntry, NodeInputs, NodeLedger
+from fallow_core.ledger.entries import AccountEntry, NodeLedger
 from fallow_core.ledger.node_ledger import node_ledger
+from fallow_core.log import write
 from fallow_core.model.node_policies import NodePolicies
-from fallow_core.model.policy import NodePolicy, PublishingPolicy, SwitchState
+from fallow_core.model.policy import PublishingPolicy, SwitchState
+from fallow_core.model.refused_inputs import RefusedInputs
 from fallow_core.model.sample import NodeSample
+from fallow_core.planner.memory import Change
+from fallow_core.planner.node_state import NodeState, ledger_inputs, new_node, note_labels, take_in, take_policy
+from fallow_core.planner.observations import NodeObservation
+from fallow_core.planner.switches import Switch, known_scopes, scopes, strictest
 from fallow_core.plugins.session import ClusterSession
 from fallow_core.state.node_grant import GrantFile, NodeGrant
-from fallow_core.state.publish_journal import Journal, Switch
+from fallow_core.state.publish_journal import Journal
 from fallow_hookspecs import Node
 
 REPORT_INTERVAL_SECONDS = 60.0
 """How often a plugin is asked what its framework has: many agents ask the same one."""
 
 
-class Followed:
+class RemoteLedger:
     """The clusters of one node and what counts for them. Every method belongs to the loop's thread.
 
-    `names` are all that are configured. `ledgers` has this node's ledger alone.
+    `names` are all that are configured. `ledgers` has this node's ledger. `refused`: readings and labels that cannot be
+    true.
     """
 
     def __init__(
@@ -35,17 +40,21 @@ class Followed:
         self.names = tuple(sorted(names))
         self.clusters: dict[str, ClusterSession] = {}
         self.journal = journal
-        self.watched = Watched(policies)
+        self.policies = policies
+        self.refused = RefusedInputs("nodes")
         self.ledgers: dict[str, NodeLedger] = {}
         self.row_file = row_file
         self.row: NodeGrant | None = None
+        self._state: NodeState | None = None
 
-    def settle(self, now: float) -> bool:
-        """Take what calls brought; whether there are other tasks or daemons now."""
-        before = self._known()
+    def configure(self, policies: NodePolicies, names: Collection[str]) -> None:
+        """Other policies and clusters from now on."""
+        self.policies, self.names = policies, tuple(sorted(names))
+
+    def settle(self, now: float) -> None:
+        """Take the results of calls."""
         for cluster in self.clusters.values():
             cluster.settle(now)
-        return self._known() != before
 
     def list_every(self, seconds: float) -> None:
         """How often tasks are listed from now on, if nothing calls for it before."""
@@ -56,82 +65,62 @@ class Followed:
         """The ledger of this node now; calls that are due are started."""
         for cluster in self.clusters.values():
             cluster.start_reads((self.node,), now)
-        self.watched.look((self.node,), {self.node.name: sample}, now, wall_now)
-        self.row = self.row_file.row(now, wall_now)
         name = self.node.name
-        inputs = NodeInputs(
-            node=name,
-            now=now,
-            sample=self.watched.samples[name],
-            rows=(),
-            accounts={},
-            policy=_with_daemons(self.watched.policies_now[name].policy, self._daemons()),
-            publishing=PublishingPolicy(),
-        )
-        self.ledgers[name] = ledger = _with_row(node_ledger(inputs), self.row)
+        daemons = sum(len(cluster.daemons.get(name, ())) for cluster in self.clusters.values())
+        observed = NodeObservation(sample=sample, labels=self.node.labels, daemons=daemons)
+        if self._state is None:
+            self._state = new_node(self.policies, name, observed, now, wall_now)
+        write(take_in(self._state, observed, self.refused, now))
+        take_policy(self._state, self.policies, wall_now)
+        write(note_labels(self._state, self.refused))
+        self.row = self.row_file.row(now, wall_now)
+        ledger = _with_grant(node_ledger(ledger_inputs(self._state, PublishingPolicy(), now)), self.row)
+        self.ledgers[name] = ledger
         return ledger
+
+    def pool(self, _node: str) -> str:
+        """The pool of this node; empty where it is in none or was never looked at."""
+        return "" if self._state is None else self._state.policy.pool
+
+    def switch_at(self, cluster: str, node: str) -> tuple[str, Switch]:
+        """The scope and the switch that count for a cluster here."""
+        return strictest(self.journal.memory.switches, scopes(cluster, node, self.pool(node)))
 
     def switch(self, scope: str) -> Switch:
         """The switch of a scope, such as a cluster."""
-        return self.journal.content.switches.get(scope, Switch())
-
-    def switch_at(self, name: str) -> tuple[str, Switch]:
-        """The switch that counts for a cluster here, and its scope."""
-        pool = self.watched.pool(self.node.name)
-        return strictest(self.journal.content.switches, scopes(name, self.node.name, pool))
+        return self.journal.memory.switches.get(scope, Switch())
 
     @property
     def scopes(self) -> list[str]:
         """All that can be switched here."""
-        return known_scopes(self.names, [self.node.name], [p.name for p in self.watched.policies.pools])
+        return known_scopes(self.names, [self.node.name], [pool.name for pool in self.policies.pools])
 
     @property
     def may_pay(self) -> dict[str, int]:
-        """What tasks of each account may still be terminated for overdraft, in bytes: nothing without a row that
-        counts.
-        """
-        return {} if self.row is None else {name: account.may_pay for name, account in self.row.accounts.items()}
+        """How many bytes of each account's tasks may be terminated for overdraft: none without a grant that counts."""
+        if self.row is None:
+            return {}
+        return {name: account.may_pay for name, account in self.row.accounts.items()}
 
     @property
     def stopped(self) -> frozenset[str]:
         """The accounts of which nothing is to run here."""
-        here = {name for name in self.names if self.switch_at(name)[1].state is SwitchState.STOP}
-        by_row = set() if self.row is None else {name for name, each in self.row.accounts.items() if each.stopped}
-        return frozenset(here | by_row)
+        granted = {} if self.row is None else self.row.accounts
+        here = {name for name in self.names if self.switch_at(name, self.node.name)[1].state is SwitchState.STOP}
+        return frozenset(here | {name for name, each in granted.items() if each.stopped})
 
     def set_switches(self, scopes: Iterable[str], state: SwitchState, who: str, why: str, wall_now: float) -> None:
         """Switch scopes; kept over restarts.
 
         :raises StateError: it cannot be written down; nothing changes.
         """
-        content = self.journal.content
         switch = Switch(state=state, who=who, when=wall_now, why=why)
-        self.journal.write(replace(content, switches={**content.switches, **dict.fromkeys(scopes, switch)}))
-
-    def _known(self) -> list[object]:
-        """What tells one list of tasks from another; ages and progress go on by themselves."""
-        return [
-            (name, each.daemons.get(node), tasks.complete, [(t.id, t.state, t.processes) for t in tasks.tasks])
-            for name, each in self.clusters.items()
-            for node, tasks in each.lists.items()
-        ]
-
-    def _daemons(self) -> int:
-        return sum(len(cluster.daemons.get(self.node.name, ())) for cluster in self.clusters.values())
+        self.journal.write(Change(switches=dict.fromkeys(scopes, switch)))
 
 
-def _with_daemons(policy: NodePolicy, daemons: int) -> NodePolicy:
-    """What is kept for each daemon, as part of what is kept at least: the ledger here has no rows to count them by."""
-    cpu, memory = (
-        replace(each, reserved=max(each.reserved, each.reserved_per_daemon * daemons))
-        for each in (policy.cpu, policy.memory)
-    )
-    return replace(policy, cpu=cpu, memory=memory)
-
-
-def _with_row(ledger: NodeLedger, row: NodeGrant | None) -> NodeLedger:
-    """The ledger with what a controller says of the accounts; without a row there are none, and nobody is over."""
-    if row is None:
+def _with_grant(ledger: NodeLedger, grant: NodeGrant | None) -> NodeLedger:
+    """The ledger with what a controller says of the accounts; without a grant there are none, and nobody is over."""
+    if grant is None:
         return ledger
     accounts = tuple(
         AccountEntry(
@@ -149,8 +138,8 @@ def _with_row(ledger: NodeLedger, row: NodeGrant | None) -> NodeLedger:
             floor=account.floor,
             target=account.target,
         )
-        for name, account in sorted(row.accounts.items())
+        for name, account in sorted(grant.accounts.items())
     )
     allocated = sum(account.allocated for account in accounts)
-    memory = replace(ledger.memory, accounts=accounts, allocated=allocated, overdraft=row.to_take_back)
+    memory = replace(ledger.memory, accounts=accounts, allocated=allocated, overdraft=grant.to_take_back)
     return replace(ledger, memory=memory)

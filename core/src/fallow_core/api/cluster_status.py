@@ -9,12 +9,12 @@ from msgspec import Struct
 
 from fallow_core.ledger.rows import Row
 from fallow_core.model.plugin import PluginSource
+from fallow_core.planner.switches import Switch
 from fallow_core.plugins.lanes import LaneHealth, LaneState
-from fallow_core.state.publish_journal import Switch
 from fallow_hookspecs import Capabilities, NodeState, Pending, Resources
 
 if TYPE_CHECKING:
-    from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
     from fallow_core.plugins.session import ClusterSession
 
@@ -107,7 +107,7 @@ def cluster_of_run(controller: Controller, cluster: ClusterSession, now: float) 
     )
 
 
-def cluster_of_agent(followed: Followed, cluster: ClusterSession, now: float) -> ClusterStatus:
+def cluster_of_agent(followed: RemoteLedger, cluster: ClusterSession, now: float) -> ClusterStatus:
     """A cluster as `fallow agent` shows it: it has no rows, and its report is the list of its tasks."""
     listed = cluster.lists.get(followed.node.name)
     return ClusterStatus(
@@ -145,7 +145,7 @@ def _lane(lane: LaneHealth, now: float) -> LaneStatus:
 
 
 def _row(controller: Controller, row: Row, now: float) -> RowStatus:
-    original, due = controller.original(row.key), controller.due.get(row.key)
+    original, due = controller.original(row.key), controller.state.due.get(row.key)
     return RowStatus(
         node=row.key.node,
         framework_node=row.key.framework_node,

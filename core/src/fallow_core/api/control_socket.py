@@ -180,15 +180,11 @@ def ask(path: Path, request: dict[str, Any]) -> Answer:
     :raises ControlError: there is no access, or the answer is an error.
     """
     try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(CLIENT_SECONDS)
-            connection.connect(str(path))
-            connection.sendall(json.dumps(request).encode() + b"\n")
-            with connection.makefile("rb") as stream:
-                line = stream.readline(MAX_ANSWER_BYTES)
-        answer: Answer = json.loads(line)
+        answer: Answer = json.loads(_line(path, request))
     except (FileNotFoundError, ConnectionRefusedError):
         raise NotRunningError(f"no Fallow is running: nobody serves {path}") from None
+    except (ConnectionResetError, BrokenPipeError):
+        raise ControlError(f"Fallow is stopping: it closed {path} without an answer") from None
     except PermissionError:
         raise ControlError(f"no access to {path}: ask as root or as the user that runs Fallow") from None
     except (OSError, ValueError) as error:
@@ -196,3 +192,19 @@ def ask(path: Path, request: dict[str, Any]) -> Answer:
     if "error" in answer:
         raise ControlError(str(answer["error"]))
     return answer
+
+
+def _line(path: Path, request: dict[str, Any]) -> bytes:
+    """The line that answers a request.
+
+    :raises ConnectionResetError: the connection was closed before the end of the line.
+    """
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(CLIENT_SECONDS)
+        connection.connect(str(path))
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        with connection.makefile("rb") as stream:
+            line = stream.readline(MAX_ANSWER_BYTES)
+    if not line.endswith(b"\n") and len(line) < MAX_ANSWER_BYTES:
+        raise ConnectionResetError
+    return line

@@ -10,7 +10,7 @@ from msgspec import Struct
 from fallow_core.model.task import TaskKey
 
 if TYPE_CHECKING:
-    from fallow_core.agent.eviction.evictor import Agent, Decided
+    from fallow_core.agent.eviction import evictor
     from fallow_core.qos.termination import Termination
 
 
@@ -30,15 +30,18 @@ class Decision(Struct, frozen=True, kw_only=True):
     outcomes: tuple[str, ...]
 
 
-def decisions(agent: Agent, now: float) -> tuple[Decision, ...]:
+def decisions(agent: evictor.Evictor, now: float) -> tuple[Decision, ...]:
     """The last choices, the newest first."""
     active = {termination.key: termination for termination in agent.terminations.active}
-    over = {termination.key: (at, termination) for at, termination in agent.over}
-    return tuple(_decision(decided, active, over, now) for decided in reversed(agent.decided))
+    over = {termination.key: (at, termination) for at, termination in agent.finished}
+    return tuple(_decision(decided, active, over, now) for decided in reversed(agent.decisions))
 
 
 def _decision(
-    decided: Decided, active: dict[TaskKey, Termination], over: dict[TaskKey, tuple[float, Termination]], now: float
+    decided: evictor.Decision,
+    active: dict[TaskKey, Termination],
+    over: dict[TaskKey, tuple[float, Termination]],
+    now: float,
 ) -> Decision:
     need, victims = decided.choice.need, tuple(victim.task.key for victim in decided.choice.victims)
     return Decision(
@@ -48,7 +51,7 @@ def _decision(
         why=need.why,
         victims=victims,
         arithmetic=tuple(decided.choice.arithmetic),
-        barred={key.task_id: why for key, why in decided.choice.barred.items()},
+        barred={key.task_id: why for key, why in decided.choice.ineligible.items()},
         outcomes=tuple(_outcome(key, active, over, now) for key in victims if need.enforce),
     )
 

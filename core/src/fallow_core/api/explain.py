@@ -18,9 +18,9 @@ from fallow_core.state.node_grant import AccountGrant
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName, Resources
 
 if TYPE_CHECKING:
-    from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
-    from fallow_core.state.publish_journal import Switch
+    from fallow_core.planner.switches import Switch
 
 
 class ClusterSwitch(ScopeSwitch, frozen=True, kw_only=True):
@@ -106,41 +106,37 @@ def run_explanation(
     controller: Controller, node: str, now: float, decisions: tuple[Decision, ...], throttle: ThrottlingStatus | None
 ) -> Explanation:
     """One node of `fallow run`. `decisions` and `throttle`: of its agent."""
-    switches = ((name, *controller.switch_at(name, node)) for name in controller.names)
+    state = controller.state
+    found = state.nodes[node]
+    switches = ((name, *state.switch_at(name, node)) for name in controller.names)
     return Explanation(
         **_node(controller.ledgers[node], switches),
-        mode=controller.publishing.mode,
+        mode=state.publishing.mode,
         take_backs=tuple(
             TakeBackDecision(
                 key=row_name(key),
                 resource=name,
-                mode=controller.taking_back.policy.mode,
+                mode=state.take_back.mode,
                 overdraft=decision.overdraft,
                 active=decision.state.active,
                 why=decision.why,
             )
-            for name, found in controller.taking_back.decisions.items()
-            for key, decision in found.items()
-            if key.node == node and (decision.overdraft or decision.state.active is not None)
+            for (key, name), decision in found.decisions.items()
+            if decision.overdraft or decision.state.active is not None
         ),
         pending=tuple(
             ClusterPending(cluster=name, total=it.total, smallest=it.smallest, largest=it.largest, detail=it.detail)
             for name, cluster in sorted(controller.clusters.items())
             if (it := cluster.pending) is not None and any(key.node == node for key in cluster.rows)
         ),
-        filtered_offers=tuple(
-            FilteredOffer(key=row_name(key), why=why)
-            for key, why in controller.withheld.reasons.items()
-            if key.node == node
-        ),
+        filtered_offers=tuple(FilteredOffer(key=row_name(key), why=why) for key, why in found.withheld.items()),
         floors_given_up=tuple(
             GivenUpFloor(key=row_name(key), left_seconds=until - now)
-            for key, until in sorted(controller.floors.given_up.items())
-            if key.node == node
+            for key, until in sorted(found.floors_given_up.items())
         ),
         due=tuple(
             DueOffer(key=row_name(it.key), size=it.size, urgent=it.urgent, why=it.why, take_back=dict(it.take_back))
-            for it in controller.due.values()
+            for it in state.due.values()
             if it.key.node == node
         ),
         decisions=decisions,
@@ -148,7 +144,9 @@ def run_explanation(
     )
 
 
-def agent_explanation(followed: Followed, decisions: tuple[Decision, ...], throttle: ThrottlingStatus) -> Explanation:
+def agent_explanation(
+    followed: RemoteLedger, decisions: tuple[Decision, ...], throttle: ThrottlingStatus
+) -> Explanation:
     """The node of `fallow agent`, which was measured before."""
     row = followed.row
     grant = GrantStatus(
@@ -156,10 +154,11 @@ def agent_explanation(followed: Followed, decisions: tuple[Decision, ...], throt
         to_take_back=None if row is None else row.to_take_back,
         accounts={} if row is None else dict(sorted(row.accounts.items())),
     )
-    switches = ((name, *followed.switch_at(name)) for name in followed.names)
+    node = followed.node.name
+    switches = ((name, *followed.switch_at(name, node)) for name in followed.names)
     return Explanation(
         role="agent",
-        **_node(followed.ledgers[followed.node.name], switches),
+        **_node(followed.ledgers[node], switches),
         mode=PublishingMode.OBSERVE,
         node_grant=grant,
         decisions=decisions,

@@ -15,13 +15,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from fallow_core.api.status import VALID, ConfigReads, RefusedFile, Status
 from fallow_core.model.policy import SwitchState
+from fallow_core.planner.switches import Switch
 from fallow_core.plugins.lanes import LaneState
 from fallow_core.plugins.session import CALLS
-from fallow_core.state.publish_journal import Switch
 from fallow_hookspecs import ResourceName, TaskState
 
 if TYPE_CHECKING:
-    from fallow_core.agent.eviction.evictor import Agent
+    from fallow_core.agent.eviction.evictor import Evictor
     from fallow_core.api.throttling import ThrottlingStatus
 
 UNITS: Mapping[ResourceName, tuple[str, float]] = {"cpu": ("cores", 1000.0), "memory": ("bytes", 1.0)}
@@ -62,7 +62,7 @@ THROTTLING_COUNTERS: Mapping[str, tuple[str, str]] = {
 
 
 def families(
-    status: Status, switches: Mapping[str, Switch], agent: Agent, throttling: ThrottlingStatus
+    status: Status, switches: Mapping[str, Switch], agent: Evictor, throttling: ThrottlingStatus
 ) -> list[Metric]:
     """All metrics of `fallow run` or `fallow agent` now. `switches`: all that were ever set, by scope."""
     return [
@@ -166,13 +166,13 @@ def _files(refused: Iterable[RefusedFile], reads: ConfigReads) -> Iterator[Metri
     yield _counter("fallow_config_reads", "Files read again while running.", ("outcome",), counts)
 
 
-def _tasks(status: Status, agent: Agent) -> Iterator[Metric]:
+def _tasks(status: Status, agent: Evictor) -> Iterator[Metric]:
     node = agent.node.name
     counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
     listed = [cluster.cluster for cluster in status.clusters if node in cluster.listed_nodes]
     states = [((node, name, state), counts[name, state]) for name in listed for state in TaskState]
     yield _gauge("fallow_node_tasks", "Tasks that hold resources on the node.", ("node", "cluster", "state"), states)
-    ended = [((node, name, strategy), count) for (name, strategy), count in sorted(agent.ended.items())]
+    ended = [((node, name, strategy), count) for (name, strategy), count in sorted(agent.terminated.items())]
     text = "Tasks that Fallow terminated and that are gone."
     yield _counter("fallow_tasks_terminated", text, ("node", "cluster", "strategy"), ended)
 

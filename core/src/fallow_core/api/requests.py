@@ -1,94 +1,138 @@
-"""What may be asked over the control socket, and by whom."""
+"""The requests that a Fallow process answers over its control socket, and who may make them.
+
+An agent that nobody asks has imported no types of answers, and so no msgspec.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fallow_core.api.decisions import decisions
-from fallow_core.api.encoding import to_json
-from fallow_core.api.explain import Explanation, run_explanation
-from fallow_core.api.tasks import tasks
-from fallow_core.api.throttling import throttling_status
-from fallow_core.controller.switches import meant
 from fallow_core.errors import ControlError
-from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
+from fallow_core.planner.switches import meant
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
+    from fallow_core.agent.eviction.evictor import Evictor
+    from fallow_core.agent.throttling.host_throttling import HostThrottling
     from fallow_core.api.control_socket import Peer
-    from fallow_core.runtime.standalone import Standalone
+    from fallow_core.api.decisions import Decision
+    from fallow_core.api.explain import Explanation
+    from fallow_core.api.status import ProcessStatus, Status
+    from fallow_core.api.tasks import Tasks
+    from fallow_core.api.throttling import ThrottlingStatus
 
-log = logging.getLogger("fallow.run")
+View = dict[str, Any]
+T = TypeVar("T")
 
-OPERATOR_STATES = (SwitchState.LEND, SwitchState.HOLD, SwitchState.DRAIN, SwitchState.STOP)
+
+class _Inbox(Protocol):
+    def ask(self, function: Callable[[], T]) -> T: ...
 
 
-def answer(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to one request. Called in a thread of the control server.
+class _Scopes(Protocol):
+    @property
+    def scopes(self) -> list[str]: ...
 
-    :raises ControlError: the request is unknown or wrong, or the peer may not ask for it.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What answers come from. `inbox` calls a function in the thread that owns the others."""
+
+    inbox: _Inbox
+    agent: Evictor
+    throttling: HostThrottling
+    process_status: Callable[[], ProcessStatus]
+    clock: Callable[[], float]
+
+
+class Requests(ABC):
+    """Answers requests. `reads` and `changes` are the known ones by name; only the owner and root may make changes.
+
+    `states` are those that a scope may be switched to.
     """
-    kind = request.get("request")
-    if kind == "status":
-        return to_json(fallow.inbox.ask(fallow.status))
-    if kind == "explain":
-        return to_json(fallow.inbox.ask(lambda: _explain(fallow, request)))
-    if kind == "tasks":
-        return to_json(fallow.inbox.ask(lambda: tasks(fallow.agent, fallow.clock())))
-    if not isinstance(kind, str) or kind not in CHANGES:
-        known = ", ".join(["status", "explain", "tasks", *CHANGES])
-        raise ControlError(f"unknown request {kind!r}; expected one of {known}")
-    if not peer.may_change:
-        raise ControlError(f"user {peer.name} may not change anything: ask as root or as the user that runs Fallow")
-    return fallow.inbox.ask(lambda: CHANGES[kind](fallow, peer, request))
+
+    states: tuple[SwitchState, ...]
+
+    def __init__(self, ledgers: _Scopes, sources: Sources) -> None:
+        self.sources = sources
+        self._scopes = ledgers
+        self.reads: dict[str, Callable[[View], Struct]] = {
+            "status": lambda _: self.status(),
+            "explain": self.explain,
+            "tasks": lambda _: self.tasks(),
+        }
+        self.changes: dict[str, Callable[[Peer, View], View]] = {"switch": self._switch, "restore": self._restore}
+
+    def answer(self, peer: Peer, request: View) -> View:
+        """The answer to one request. Called in a thread of the control server.
+
+        :raises ControlError: the request is unknown or wrong, or the peer may not make it.
+        """
+        kind = request.get("request")
+        if isinstance(kind, str) and kind in self.reads:
+            from fallow_core.api.encoding import to_json
+
+            return to_json(self.sources.inbox.ask(lambda: self.reads[kind](request)))
+        if not isinstance(kind, str) or kind not in self.changes:
+            known = ", ".join([*self.reads, *self.changes])
+            raise ControlError(f"unknown request {kind!r}; expected one of {known}")
+        if not peer.may_change:
+            raise ControlError(f"user {peer.name} may not change anything: ask as root or as the user that runs Fallow")
+        return self.sources.inbox.ask(lambda: self.changes[kind](peer, request))
+
+    @abstractmethod
+    def status(self) -> Status:
+        """The answer to `status`. Called in the loop's thread, as all below."""
+
+    @abstractmethod
+    def explain(self, request: View) -> Explanation:
+        """The answer to `explain`: every input and every step of the decisions about a node."""
+
+    def tasks(self) -> Tasks:
+        """The answer to `tasks`."""
+        from fallow_core.api.tasks import tasks
+
+        return tasks(self.sources.agent, self.sources.clock())
+
+    def throttling(self) -> ThrottlingStatus:
+        """How batch is throttled on this host."""
+        from fallow_core.api.throttling import throttling_status
+
+        return throttling_status(self.sources.throttling, self.sources.clock())
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """The terminations that this host's agent decided."""
+        from fallow_core.api.decisions import decisions
+
+        return decisions(self.sources.agent, self.sources.clock())
+
+    @abstractmethod
+    def _set_switch(self, scope: str, state: SwitchState, peer: Peer, why: str) -> None: ...
+
+    @abstractmethod
+    def _restore(self, peer: Peer, request: View) -> View: ...
+
+    def _switch(self, peer: Peer, request: View) -> View:
+        state = request.get("state")
+        if state not in self.states:
+            raise ControlError(f"cannot switch to {state!r}; expected {', '.join(self.states)}")
+        scope = only(request.get("scope"), self._scopes.scopes, "scope")
+        self._set_switch(scope, SwitchState(state), peer, str(request.get("why", "")))
+        return {"scope": scope, "state": state}
 
 
-def _explain(fallow: Standalone, request: dict[str, Any]) -> Explanation:
-    node = request.get("node") or fallow.node.name
-    if not isinstance(node, str) or node not in fallow.controller.ledgers:
-        known = ", ".join(sorted(fallow.controller.ledgers)) or "none yet"
-        raise ControlError(f"there is no node {node!r}; known: {known}")
-    now = fallow.clock()
-    throttled = throttling_status(fallow.throttling, fallow.config, now)
-    return run_explanation(fallow.controller, node, now, decisions(fallow.agent, now), throttled)
+def only(asked: object, known: Sequence[str], what: str) -> str:
+    """The one that is asked for.
 
-
-def _switch(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-    state = request.get("state")
-    if state not in OPERATOR_STATES:
-        raise ControlError(f"cannot switch to {state!r}; expected {', '.join(OPERATOR_STATES)}")
-    scope = _one(request.get("scope"), fallow.controller.scopes, "scope")
-    fallow.controller.set_switch(scope, SwitchState(state), peer.name, str(request.get("why", "")))
-    return {"scope": scope, "state": state}
-
-
-def _cluster(fallow: Standalone, asked: object) -> str:
-    """The full name of a cluster that is meant by its full or its short name."""
-    return _one(asked, fallow.controller.names, "cluster")
-
-
-def _one(asked: object, known: Sequence[str], what: str) -> str:
+    :raises ControlError: there is none, or there are several.
+    """
     matches = meant(asked, known)
     if len(matches) != 1:
         found = f"{asked!r} is {' and '.join(matches)}" if matches else f"there is no {what} {asked!r}"
         raise ControlError(f"{found}; known: {', '.join(known) or 'none'}")
     return matches[0]
-
-
-def _restore(fallow: Standalone, peer: Peer, _request: dict[str, Any]) -> dict[str, Any]:
-    fallow.controller.restore(peer.name)
-    return {"clusters": fallow.controller.names}
-
-
-def _adopt(fallow: Standalone, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-    """Let what was there at first be taken back, on all nodes of a cluster."""
-    name = _cluster(fallow, request.get("cluster"))
-    rows = fallow.controller.taking_back.adopt(row.key for row in fallow.controller.rows if row.key.cluster == name)
-    event(log, logging.INFO, "adopted", cluster=name, who=peer.name, nodes=[key.framework_node for key in rows])
-    return {"cluster": name, "nodes": [key.framework_node for key in rows]}
-
-
-CHANGES = {"switch": _switch, "restore": _restore, "adopt": _adopt}
-"""The requests that change something."""

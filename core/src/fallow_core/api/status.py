@@ -19,7 +19,7 @@ from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_hookspecs import ResourceName
 
 if TYPE_CHECKING:
-    from fallow_core.agent.remote_ledger import Followed
+    from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
 
 VALID = "valid"
@@ -81,6 +81,7 @@ class ProcessStatus(Struct, frozen=True, kw_only=True):
     refused_files: tuple[RefusedFile, ...] = ()
     config_reads: ConfigReads = ConfigReads()
     sample_problems: Mapping[ResourceName, str] = {}
+    probe_problems: tuple[str, ...] = ()
     throttle_problems: tuple[str, ...] = ()
     changed_groups: Mapping[str, str] = {}
 
@@ -132,7 +133,8 @@ class TakeBackStarted(Struct, frozen=True, kw_only=True):
 class Status(ProcessStatus, frozen=True, kw_only=True):
     """The answer to `status`.
 
-    `failed` and `building`: clusters without a plugin instance. `sample_problems`: what cannot be measured.
+    `failed` and `building`: clusters without a plugin instance. `sample_problems`: what cannot be measured,
+    `probe_problems`: what quick probes cannot read.
     `changed_groups`: control groups that are not as Fallow found them, with the problem of the last change.
     `journal_error`: why the journal cannot be written; `journal_lost`: why an older one could not be read. `switches`:
     those that are not `lend`. `configured`: the clusters that have a file. `removals`: clusters without a file that
@@ -165,28 +167,29 @@ def run_status(controller: Controller, process: ProcessStatus, now: float) -> St
     """The status of `fallow run`."""
     return Status(
         **_fields(process),
-        mode=controller.publishing.mode,
+        mode=controller.state.publishing.mode,
         journal_error=controller.journal_error,
         journal_lost=controller.journal.lost,
         switches=_switches(controller),
         refused_inputs=_refused(controller),
         nodes=tuple(
-            _node(controller, ledger, tuple(map(row_name, controller.awaited(ledger.node))))
-            for ledger in controller.ledgers.values()
+            _node(ledger, controller.state.pool(name), tuple(map(row_name, controller.awaited(name))))
+            for name, ledger in controller.ledgers.items()
         ),
         configured=controller.names,
         clusters=tuple(cluster_of_run(controller, each, now) for _, each in sorted(controller.clusters.items())),
         take_backs=tuple(
-            TakeBackStarted(cluster=it.cluster, resource=it.resource, amount=it.amount, ago_seconds=now - it.at)
-            for it in controller.taking_back.state.started
+            TakeBackStarted(cluster=cluster, resource=resource, amount=started.amount, ago_seconds=now - started.at)
+            for (cluster, resource), found in sorted(controller.state.take_backs.started.items())
+            for started in found
         ),
-        take_backs_started={name: controller.taking_back.started[name] for name in controller.names},
-        removals=dict(controller.departing.reasons),
+        take_backs_started={name: controller.state.take_backs_started[name] for name in controller.names},
+        removals=dict(controller.state.removal_reasons),
         restoring=not controller.left,
     )
 
 
-def agent_status(followed: Followed, process: ProcessStatus, now: float) -> Status:
+def agent_status(followed: RemoteLedger, process: ProcessStatus, now: float) -> Status:
     """The status of `fallow agent`, which sends no sizes."""
     return Status(
         **_fields(process),
@@ -196,7 +199,7 @@ def agent_status(followed: Followed, process: ProcessStatus, now: float) -> Stat
         journal_lost=followed.journal.lost,
         switches=_switches(followed),
         refused_inputs=_refused(followed),
-        nodes=tuple(_node(followed, ledger) for ledger in followed.ledgers.values()),
+        nodes=tuple(_node(ledger, followed.pool(name)) for name, ledger in followed.ledgers.items()),
         configured=followed.names,
         clusters=tuple(cluster_of_agent(followed, each, now) for _, each in sorted(followed.clusters.items())),
         node_grant=followed.row_file.why or VALID,
@@ -220,15 +223,15 @@ def _fields(process: ProcessStatus) -> dict[str, Any]:
     return {name: getattr(process, name) for name in process.__struct_fields__}
 
 
-def _switches(ledgers: Controller | Followed) -> tuple[ScopeSwitch, ...]:
-    stored = sorted(ledgers.journal.content.switches.items())
+def _switches(ledgers: Controller | RemoteLedger) -> tuple[ScopeSwitch, ...]:
+    stored = sorted(ledgers.journal.memory.switches.items())
     return tuple(
         ScopeSwitch(scope=scope, **asdict(switch)) for scope, switch in stored if switch.state is not SwitchState.LEND
     )
 
 
-def _refused(ledgers: Controller | Followed) -> tuple[RefusedInput, ...]:
-    every = [ledgers.watched.refused, *(cluster.refused for _, cluster in sorted(ledgers.clusters.items()))]
+def _refused(ledgers: Controller | RemoteLedger) -> tuple[RefusedInput, ...]:
+    every = [ledgers.refused, *(cluster.refused for _, cluster in sorted(ledgers.clusters.items()))]
     return tuple(
         RefusedInput(source=each.source, kind=kind, of=of, why=why)
         for each in every
@@ -236,10 +239,10 @@ def _refused(ledgers: Controller | Followed) -> tuple[RefusedInput, ...]:
     )
 
 
-def _node(ledgers: Controller | Followed, ledger: NodeLedger, awaited: tuple[RowName, ...] = ()) -> NodeStatus:
+def _node(ledger: NodeLedger, pool: str, awaited: tuple[RowName, ...] = ()) -> NodeStatus:
     return NodeStatus(
         node=ledger.node,
-        pool=ledgers.watched.pool(ledger.node),
+        pool=pool,
         cpu=_resource("cpu", ledger.cpu),
         memory=_resource("memory", ledger.memory),
         awaited=awaited,

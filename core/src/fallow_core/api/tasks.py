@@ -13,7 +13,7 @@ from fallow_core.qos.termination import Phase, Termination
 from fallow_hookspecs import Resources, TaskRole, TaskState
 
 if TYPE_CHECKING:
-    from fallow_core.agent.eviction.evictor import Agent
+    from fallow_core.agent.eviction.evictor import Evictor
 
 
 class TerminationStatus(Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     terminations_lost: str
 
 
-def tasks(agent: Agent, now: float) -> Tasks:
+def tasks(agent: Evictor, now: float) -> Tasks:
     """All tasks of an agent's node."""
     harms = agent.harms(now)
     terminations = {termination.key: termination for termination in agent.terminations.active}
@@ -80,8 +80,8 @@ def tasks(agent: Agent, now: float) -> Tasks:
         node=agent.node.name,
         tasks=tuple(_task(task, harms[task.key], terminations.get(task.key), now) for task in ordered),
         incomplete=dict(agent.incomplete),
-        terminations_error=agent.file_error,
-        terminations_lost=agent.lost,
+        terminations_error=agent.save_error,
+        terminations_lost=agent.load_error,
     )
 
 

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from fallow_core.errors import CgroupError
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.model.qos_policy import Placing, StrategyMode
 from fallow_core.node.cgroups import cpu, cpuset
-from fallow_core.node.cgroups.control_file import Knob, file_of
 
 if TYPE_CHECKING:
+    from fallow_core.agent.throttling import memory_reclaim
     from fallow_core.agent.throttling.batch_groups import BatchGroup
-    from fallow_core.agent.throttling.host_throttling import Throttling
-    from fallow_core.agent.throttling.memory_reclaim import Step
-    from fallow_core.agent.throttling.throttle import Throttle
-    from fallow_core.config.settings import Config
+    from fallow_core.agent.throttling.batch_limiter import BatchLimiter
+    from fallow_core.agent.throttling.host_throttling import HostThrottling
     from fallow_core.model.qos_policy import OnlinePressurePolicy, QosPolicy
     from fallow_core.node.cgroups.hierarchy import Hierarchy
 
@@ -112,39 +111,39 @@ class ThrottlingStatus(Struct, frozen=True, kw_only=True):
     counts: ThrottlingCounts | None = None
 
 
-def throttling_status(throttling: Throttling, config: Config, now: float) -> ThrottlingStatus:
+def throttling_status(throttling: HostThrottling, now: float) -> ThrottlingStatus:
     """How batch is throttled now."""
-    throttle, modes = throttling.throttle, config.qos
+    limiter, modes = throttling.limiter, throttling.policy
     found: dict[str, Any] = {
         "cpu_suppress": modes.cpu_suppress.mode,
         "cgroup_reconcile": modes.cgroup_reconcile.mode,
         "identity": modes.identity.mode,
         "memory_reclaim": modes.memory_reclaim.mode,
         "missing": throttling.missing,
-        "problems": tuple(throttling.problems(config)),
-        "unavailable": throttling.unavailable(config),
+        "problems": tuple(throttling.problems()),
+        "unavailable": throttling.unavailable(),
     }
-    if throttle is None:
+    if limiter is None:
         return ThrottlingStatus(**found)
-    limits, without = throttle.limits, throttle.cpu.found.without
-    steps = [] if throttle.reclaiming is None else list(throttle.reclaiming.steps)[-SHOWN_STEPS:]
+    limits, without = limiter.limits, limiter.cpu.finder.ungrouped
+    steps = [] if limiter.reclaimer is None else list(limiter.reclaimer.steps)[-SHOWN_STEPS:]
     return ThrottlingStatus(
         **found,
-        online_pressure=pressure(throttle, modes.online_pressure, now),
-        groups=tuple(_group(throttle, group) for _, group in sorted(throttle.groups.items())),
+        online_pressure=pressure(limiter, modes.online_pressure, now),
+        groups=tuple(_group(limiter, group) for _, group in sorted(limiter.groups.items())),
         terms=dict(limits.terms) if limits is not None else {},
         why=limits.why if limits is not None else "",
         without={"/".join(key): why for key, why in sorted(without.items())},
-        cpuset=_cpuset(throttle),
-        waits_below_percent=_waits_below(throttle, modes, now),
+        cpuset=_cpuset(limiter),
+        waits_below_percent=_waits_below(limiter, modes, now),
         steps=tuple(_step(step, now) for step in reversed(steps)),
-        counts=_counts(throttle),
+        counts=_counts(limiter),
     )
 
 
-def pressure(throttle: Throttle, policy: OnlinePressurePolicy, now: float) -> PressureStatus | None:
+def pressure(limiter: BatchLimiter, policy: OnlinePressurePolicy, now: float) -> PressureStatus | None:
     """How long online groups wait for memory; `None` where none is watched."""
-    state = throttle.pressure.state
+    state = limiter.pressure.state
     if not state.stalls:
         return None
     return PressureStatus(
@@ -159,61 +158,61 @@ def pressure(throttle: Throttle, policy: OnlinePressurePolicy, now: float) -> Pr
 def in_force_milli(hierarchy: Hierarchy, group: str) -> int | None:
     """The limit that the kernel holds a group to; `None` if there is none, or the group is not there."""
     try:
-        text = hierarchy.read(group, file_of(Knob.LIMIT, hierarchy.version))
+        text = hierarchy.read(group, file_name(ControlFile.LIMIT, hierarchy.version))
         limit = cpu.limit_of(hierarchy, group, text)
     except (OSError, CgroupError):
         return None
     return None if limit is None else int(limit * 1000)
 
 
-def _waits_below(throttle: Throttle, policy: QosPolicy, now: float) -> int | None:
+def _waits_below(limiter: BatchLimiter, policy: QosPolicy, now: float) -> int | None:
     """Below which use of memory no task is terminated now, since pushing out may still free enough."""
-    memory, reclaim = throttle.throttles().memory, policy.memory_reclaim
-    waits = memory.begun_at is not None and memory.may_still_bring(reclaim.window_seconds, now)
+    memory, reclaim = limiter.relief().memory, policy.memory_reclaim
+    waits = memory.begun_at is not None and memory.is_pending(reclaim.window_seconds, now)
     return reclaim.critical_percent if waits else None
 
 
-def _group(throttle: Throttle, group: BatchGroup) -> GroupStatus:
+def _group(limiter: BatchLimiter, group: BatchGroup) -> GroupStatus:
     return GroupStatus(
         group=f"/{group.path}",
         clusters=tuple(sorted(group.clusters)),
         tasks=len(group.tasks),
         to_move=sum(map(len, group.to_move.values())),
-        limit_milli=throttle.limits.groups.get(group.path) if throttle.limits is not None else None,
-        enforced=throttle.limits_enforced(group),
-        in_force_milli=in_force_milli(throttle.cpu.hierarchy, group.path),
-        throttled_seconds=cpu.throttled_seconds(throttle.cpu.hierarchy, group.path),
+        limit_milli=limiter.limits.groups.get(group.path) if limiter.limits is not None else None,
+        enforced=limiter.limits_enforced(group),
+        in_force_milli=in_force_milli(limiter.cpu.hierarchy, group.path),
+        throttled_seconds=cpu.throttled_seconds(limiter.cpu.hierarchy, group.path),
     )
 
 
-def _cpuset(throttle: Throttle) -> CpusetStatus | None:
-    if throttle.cpu_sets is None or not throttle.cpu_sets.chosen:
+def _cpuset(limiter: BatchLimiter) -> CpusetStatus | None:
+    if limiter.cpu_sets is None or not limiter.cpu_sets.chosen:
         return None
     return CpusetStatus(
-        placing=throttle.policy.cpu_suppress.cpuset,
-        groups={f"/{group}": cpuset.text_of(cpus) for group, cpus in sorted(throttle.cpu_sets.chosen.items())},
-        barred=cpuset.text_of(throttle.cpu_sets.barred),
+        placing=limiter.policy.cpu_suppress.cpuset,
+        groups={f"/{group}": cpuset.text_of(cpus) for group, cpus in sorted(limiter.cpu_sets.chosen.items())},
+        barred=cpuset.text_of(limiter.cpu_sets.exclusive),
     )
 
 
-def _step(step: Step, now: float) -> ReclaimStep:
+def _step(step: memory_reclaim.ReclaimStep, now: float) -> ReclaimStep:
     return ReclaimStep(
         ago_seconds=now - step.at,
         enforced=step.reclaim.enforce,
         why=step.reclaim.why,
         terms=dict(step.reclaim.terms),
         groups={f"/{group}": amount for group, amount in step.reclaim.groups.items()},
-        brought={f"/{group}": amount for group, amount in step.brought.items()},
-        over=step.over,
+        brought={f"/{group}": amount for group, amount in step.reclaimed.items()},
+        over=step.finished,
         problem=step.problem,
     )
 
 
-def _counts(throttle: Throttle) -> ThrottlingCounts:
-    writers = [tree.knobs for tree in throttle.trees]
+def _counts(limiter: BatchLimiter) -> ThrottlingCounts:
+    writers = [tree.writer for tree in limiter.trees]
     return ThrottlingCounts(
         changes=sum(writer.writes for writer in writers),
         resets=sum(writer.resets for writer in writers),
         problems=sum(len(writer.problems) for writer in writers),
-        pushed_out_bytes=0 if throttle.reclaiming is None else throttle.reclaiming.pushed_out_bytes,
+        pushed_out_bytes=0 if limiter.reclaimer is None else limiter.reclaimer.reclaimed_bytes,
     )

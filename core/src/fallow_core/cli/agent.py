@@ -15,12 +15,12 @@ from fallow_core.runtime import config_subprocess
     "--ledger-row",
     "row_file",
     type=click.Path(path_type=Path, readable=False),
-    help="Where a controller writes this node's row; by default node_grant.json in the state directory.",
+    help="The file to which a controller writes this node's row. Default: node_grant.json in the state directory.",
 )
 def agent(path: Path, row_file: Path | None) -> None:
-    """Protect this host, until SIGTERM or Ctrl-C: slow batch down, and terminate tasks under pressure.
+    """Protect this host until SIGTERM or Ctrl-C: throttle batch tasks, and terminate them under pressure.
 
-    No size is sent. Tasks are terminated for overdraft only while a controller's row says that something is over.
+    The agent sends no sizes. It terminates tasks for overdraft only while the controller's row reports an overdraft.
     """
     reading = config_subprocess.Reading(path)
     from fallow_core.runtime.agent import AgentProcess  # takes as long as reading the files

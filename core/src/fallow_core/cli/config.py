@@ -18,15 +18,15 @@ from fallow_core.plugins import discovery
 
 @click.group()
 def config() -> None:
-    """Check configuration files, or write them to start from."""
+    """Check configuration files, or write new ones."""
 
 
 @config.command()
 @click.argument("path", type=click.Path(path_type=Path, readable=False))
 def check(path: Path) -> None:
-    """Check the core file and all cluster files of PATH, a directory with a fallow.yaml or a core file.
+    """Check the core file PATH, or PATH/fallow.yaml, and all its cluster files.
 
-    Every mistake of every file is shown with file, line, what was found and what is allowed; then the exit code is 2.
+    Shows every mistake with file, line, what was found and what is allowed. Exit code 2 if there is one.
     """
     loaded = load(path, discovery.load)
     if problems := [*loaded.problems, *_wrappers_missing(loaded)]:
@@ -42,10 +42,10 @@ def check(path: Path) -> None:
     "-o",
     metavar="DIRECTORY",
     type=click.Path(path_type=Path, readable=False),
-    help="Write the cluster file there, and a core file if there is none. Nothing is overwritten.",
+    help="Write the cluster file there, and a core file if there is none. Overwrites nothing.",
 )
 def init(plugin: str, output: Path | None) -> None:
-    """Show a commented cluster file for PLUGIN to start from, or write all that a start needs."""
+    """Print a commented cluster file for PLUGIN, or write it with a core file to a directory."""
     text = cluster_template(discovery.load(plugin).plugin)
     if output is None:
         click.echo(text, nl=False)
@@ -54,7 +54,7 @@ def init(plugin: str, output: Path | None) -> None:
     document, _ = read(core_file)
     cluster_file = clusters_dir(core_file, document) / f"{plugin}.yaml"
     if cluster_file.exists():
-        raise ConfigError(f"{cluster_file} is there already and was left as it is; write to another directory")
+        raise ConfigError(f"{cluster_file} exists and was not changed; write to another directory")
     if not core_file.exists():
         _write(core_file, CORE_TEMPLATE)
     _write(cluster_file, text)
@@ -64,16 +64,16 @@ def init(plugin: str, output: Path | None) -> None:
 @config.command()
 @click.argument("plugin", required=False)
 def schema(plugin: str | None) -> None:
-    """Show the JSON schema of the core file; with PLUGIN that of its cluster files.
+    """Print the JSON schema of the core file, or with PLUGIN that of its cluster files.
 
-    Values with a unit are text there; that they make sense is only known to `fallow config check`.
+    In the schema, values with a unit are strings; only `fallow config check` checks what is in them.
     """
     found = core_schema() if plugin is None else cluster_schema(discovery.load(plugin).plugin)
     click.echo(json.dumps(found, indent=2))
 
 
 def _wrappers_missing(loaded: Config) -> Iterator[Problem]:
-    """What is wrong with the wrappers that cluster files name."""
+    """The problems of the wrappers that cluster files name."""
     for cluster in loaded.clusters:
         for index, name in enumerate(cluster.plugin.wrappers):
             try:

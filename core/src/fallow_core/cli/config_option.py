@@ -1,4 +1,4 @@
-"""The option `--config` of every command that has one. It imports nothing that reads a file."""
+"""The option `--config`. This module imports nothing that reads a file."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ config_option = click.option(
     type=click.Path(path_type=Path, readable=False),  # access(2) knows nothing of ambient capabilities; open(2) does
     default=DEFAULT_CONFIG,
     show_default=True,
-    help="The core file, or the directory that holds it as fallow.yaml.",
+    help="The core file, or its directory, where it is fallow.yaml.",
 )

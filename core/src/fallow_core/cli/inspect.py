@@ -28,7 +28,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 socket_option = click.option(
     "--socket",
     type=click.Path(path_type=Path, readable=False),
-    help="The control socket; by default the one that the config names.",
+    help="The control socket. Default: the one in the configuration.",
 )
 
 
@@ -65,7 +65,7 @@ def socket_of(path: Path, socket: Path | None) -> Path:
 @socket_option
 @json_option
 def status(path: Path, socket: Path | None, as_json: bool) -> None:
-    """Show what the node can lend, and each cluster with its offers, sizes in force, beliefs and health."""
+    """Show what each node can lend, and the offers, sizes in force, beliefs and health of each cluster."""
     show_answer({"request": "status"}, path, socket, as_json, Status, status_lines)
 
 
@@ -75,22 +75,22 @@ def status(path: Path, socket: Path | None, as_json: bool) -> None:
 @socket_option
 @json_option
 def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) -> None:
-    """Show the inputs and the arithmetic of each offer on NODE (default: this host)."""
+    """Show how each offer on NODE (default: this host) was calculated."""
     show_answer({"request": "explain", "node": node}, path, socket, as_json, Explanation, explanation_lines)
 
 
 @click.command()
 @click.argument("state", type=click.Choice(["lend", "hold", "drain", "stop"]))
 @click.argument("scope")
-@click.option("--why", default="", help="Why; shown in status.")
+@click.option("--why", default="", help="The reason; fallow status shows it.")
 @config_option
 @socket_option
 @json_option
 def switch(state: str, scope: str, why: str, path: Path, socket: Path | None, as_json: bool) -> None:
-    """Let SCOPE lend (normal), hold (no growth), drain (no new work) or stop (what does not end is taken back).
+    """Set SCOPE to lend (normal), hold (no growth), drain (no new work) or stop (terminate what does not end).
 
-    SCOPE is a cluster, framework:NAME, pool:NAME, node:NAME or all. The strictest that matches counts. Kept over
-    restarts.
+    SCOPE is a cluster, framework:NAME, pool:NAME, node:NAME or all. Of the switches that match, the strictest counts.
+    They survive a restart.
     """
     request = {"request": "switch", "state": state, "scope": scope, "why": why}
     show_answer(request, path, socket, as_json, Switched, render_operations.switched)
@@ -98,14 +98,14 @@ def switch(state: str, scope: str, why: str, path: Path, socket: Path | None, as
 
 @click.command()
 @click.argument("cluster")
-@click.option("--take-back", is_flag=True, required=True, help="Confirm it: tasks may be terminated.")
+@click.option("--take-back", is_flag=True, required=True, help="Confirm that tasks may be terminated.")
 @config_option
 @socket_option
 @json_option
 def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_json: bool) -> None:
-    """Let what CLUSTER had allocated when Fallow first saw its nodes be taken back like everything else.
+    """Allow taking back what CLUSTER had allocated when Fallow first saw its nodes.
 
-    Until then it is only drained: starting Fallow terminates nothing.
+    Without this, Fallow only waits for those tasks to end: starting Fallow terminates nothing.
     """
     request = {"request": "adopt", "cluster": cluster}
     show_answer(request, path, socket, as_json, Adopted, render_operations.adopted)
@@ -115,7 +115,7 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
 @config_option
 @json_option
 def doctor(path: Path, as_json: bool) -> int:
-    """Check what Fallow needs on this host and of its frameworks. Exit code 1 if something is wrong."""
+    """Check what Fallow needs on this host and from its frameworks. Exit code 1 if a check fails."""
     from fallow_core.cli.run import load_config
     from fallow_core.diagnostics.doctor import findings
     from fallow_core.runtime.standalone import this_host
@@ -130,9 +130,9 @@ def doctor(path: Path, as_json: bool) -> int:
 @config_option
 @json_option
 def restore(path: Path, as_json: bool) -> int:
-    """Put sizes and control groups back as they were found, and change nothing until `fallow switch lend CLUSTER`.
+    """Put sizes and control groups back to what Fallow found, and change nothing until `fallow switch lend CLUSTER`.
 
-    Works with a running Fallow, and without one. Exit code 1 if a size could not be put back.
+    Works with and without a running Fallow. Exit code 1 if a size cannot be put back.
     """
     from fallow_core.cli.run import load_config
     from fallow_core.runtime.restore import restore

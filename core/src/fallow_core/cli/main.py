@@ -1,35 +1,34 @@
-"""The command `fallow`. A sub-command's module is imported when it is called, and not before."""
+"""The command `fallow`. The module of a sub-command is imported only when it is called."""
 
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
+from fallow_core.cli.system_errors import explained
 from fallow_core.errors import FallowError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
-# name: where it is, and one line for `fallow --help`, which imports nothing
+# name: its module here and the function, and one line for `fallow --help`, which imports nothing
 COMMANDS = {
-    "adopt": ("fallow_core.cli.inspect:adopt", "Let what was there at first be taken back."),
-    "agent": ("fallow_core.cli.agent:agent", "Protect this host; a controller elsewhere lends."),
-    "config": ("fallow_core.cli.config:config", "Check configuration files, or write them to start from."),
-    "demo": ("fallow_core.cli.demo.command:demo", "Show on this host, in under a minute, what Fallow does."),
-    "doctor": ("fallow_core.cli.inspect:doctor", "Check what Fallow needs on this host and of its frameworks."),
-    "explain": ("fallow_core.cli.inspect:explain", "Show the inputs and the arithmetic of each offer."),
-    "plugins": ("fallow_core.cli.plugins:plugins", "List, check and begin plugins."),
-    "restore": ("fallow_core.cli.inspect:restore", "Put sizes and control groups back as they were found."),
-    "run": ("fallow_core.cli.run:run", "Lend what this host leaves idle."),
-    "status": ("fallow_core.cli.inspect:status", "Show accounts, offers, allocations and health."),
-    "switch": (
-        "fallow_core.cli.inspect:switch",
-        "Let a cluster, pool, node, framework or all lend, hold, drain or stop.",
-    ),
-    "tasks": ("fallow_core.cli.tasks:tasks", "Show the tasks on this host and what their end would cost."),
-    "top": ("fallow_core.cli.top:top", "Show live what a running Fallow knows and does."),
-    "watch": ("fallow_core.cli.watch:watch", "Show live what this host uses and what it could lend."),
+    "adopt": ("inspect:adopt", "Allow taking back what a cluster had before Fallow came."),
+    "agent": ("agent:agent", "Protect this host; a controller elsewhere lends."),
+    "config": ("config:config", "Check configuration files, or write new ones."),
+    "demo": ("demo.command:demo", "Show on this host, in under a minute, what Fallow does."),
+    "doctor": ("inspect:doctor", "Check what Fallow needs on this host and from its frameworks."),
+    "explain": ("inspect:explain", "Show how each offer was calculated."),
+    "plugins": ("plugins:plugins", "List, check and create plugins."),
+    "restore": ("inspect:restore", "Put sizes and control groups back to what Fallow found."),
+    "run": ("run:run", "Lend the idle capacity of this host."),
+    "status": ("inspect:status", "Show nodes, clusters, offers, allocations and health."),
+    "switch": ("inspect:switch", "Set clusters or nodes to lend, hold, drain or stop."),
+    "tasks": ("tasks:tasks", "Show the tasks on this host and the cost of terminating each."),
+    "top": ("top:top", "Show live what a running Fallow knows and does."),
+    "watch": ("watch:watch", "Show live what this host uses and what it could lend."),
 }
 
 
@@ -43,7 +42,7 @@ class _Commands(click.Group):
 
             return plugin_commands.command(cmd_name)
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        command: click.Command = getattr(import_module(f"fallow_core.cli.{module}"), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -55,7 +54,7 @@ class _Commands(click.Group):
 
 
 def _brought() -> dict[str, str]:
-    """The commands of plugins whose names are none of core's, with one line for each."""
+    """The commands of plugins, without those that have the name of a core command, with one line for each."""
     from fallow_core.cli import plugin_commands
 
     return {name: text for name, text in plugin_commands.names().items() if name not in COMMANDS}
@@ -68,7 +67,9 @@ def fallow() -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line. Whatever a user may see as an error is one text on stderr and an exit code."""
+    """Run the command line. An error that a user can cause is one text on stderr and an exit code."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - the caller closed it
     try:
         result: Any = fallow.main(arguments, prog_name="fallow", standalone_mode=False)
         sys.stdout.flush()
@@ -83,9 +84,15 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return 1
+    except (OSError, RuntimeError) as error:
+        if (text := explained(error)) is None:
+            raise
+        click.echo(text, err=True)
+        _forget_stdout()
+        return 1
     return result if isinstance(result, int) else 0
 
 
 def _forget_stdout() -> None:
-    """Nobody reads any more; without this Python would complain once more when it ends."""
+    """Drop what is buffered, so that Python does not fail once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

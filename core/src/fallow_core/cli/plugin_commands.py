@@ -1,7 +1,7 @@
-"""The commands that plugins bring: `fallow NAME ...`, named by entry points of the group `fallow.commands`.
+"""The commands of plugins: `fallow NAME ...`, named by entry points of the group `fallow.commands`.
 
-Which there are is read from package metadata; a plugin's command is imported when it is called. Core's own names go
-first, so that no plugin changes what a core command does.
+The list comes from package metadata; a plugin's command is imported when it is called. A core command has precedence,
+so that no plugin can replace it.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from fallow_hookspecs import ClusterConfig
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What the commands of the plugin of this name are given."""
+    """What core passes to the commands of a plugin."""
 
     plugin: str
 
@@ -29,15 +29,15 @@ class Host:
 
 
 def names() -> dict[str, str]:
-    """What plugins bring: a name, and one line for `fallow --help`. Nothing is imported."""
+    """The name of each command, and one line for `fallow --help`. Imports no plugin."""
     found = discovery.installed(discovery.COMMANDS)
-    return {source.name: f"Commands of the plugin {source.name} ({source.distribution})." for source in found}
+    return {source.name: f"Run commands of the plugin {source.name} ({source.distribution})." for source in found}
 
 
 def command(name: str) -> click.Command | None:
-    """The command of this name; None if no plugin brings it.
+    """The command of this name; `None` if no plugin has it.
 
-    :raises PluginLoadError: it cannot be imported or built, is claimed twice, or is no command.
+    :raises PluginLoadError: it cannot be imported or built, two plugins have it, or it is no command.
     """
     if name not in names():
         return None

@@ -16,7 +16,7 @@ from fallow_core.plugins import discovery
 
 @click.group()
 def plugins() -> None:
-    """List, check and begin plugins."""
+    """List, check and create plugins."""
 
 
 plugins.add_command(check)
@@ -25,10 +25,10 @@ plugins.add_command(new)
 
 
 @plugins.command("list")
-@click.option("--load", is_flag=True, help="Import each plugin, and show what failed and why.")
+@click.option("--load", is_flag=True, help="Import each plugin, and show why an import failed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_plugins(load: bool, as_json: bool) -> None:
-    """List the installed plugins, from which distribution and version they are. Imports none without --load."""
+    """List the installed plugins with their distribution and version. Imports them only with --load."""
     sources = discovery.installed()
     claims = Counter(source.name for source in sources)
     rows = [_row(source, load, claims[source.name] > 1) for source in sources]
@@ -47,7 +47,7 @@ def _cells(row: dict[str, str]) -> list[str]:
 
 
 def _row(source: PluginSource, load: bool, clash: bool) -> dict[str, str]:
-    """`state`: installed, loaded or failed; `reason` says why it failed."""
+    """`state`: installed, loaded or failed; `reason`: why it failed."""
     state, reason = "installed", ""
     if load or clash:
         try:

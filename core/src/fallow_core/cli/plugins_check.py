@@ -1,4 +1,4 @@
-"""`fallow plugins check`: run the conformance suite that a plugin ships, in a process of its own, and show the report.
+"""`fallow plugins check`: run the conformance suite of a plugin in a separate process, and show the report.
 
 A plugin names the module with its suites by an entry point of the group `fallow.conformance`, under its own name.
 """
@@ -31,7 +31,7 @@ NAMES = {"passed": "passed", "skipped": "not tried", "failed": "FAILED"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What became of one clause. `notes`: why it was not tried, or how it failed."""
+    """The result of one clause. `notes`: why it was not tried, or how it failed."""
 
     clause: str
     text: str
@@ -44,13 +44,13 @@ class Tried:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Ask the live cluster of this file instead: nothing in it changes, and what has to be driven is not tried.",
+    help="Test against the live cluster of this file: changes nothing there, and skips the tests that need changes.",
 )
-@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write the tests as JUnit XML, too.")
-@click.option("--copilot", is_flag=True, help="Call the plugin through a copilot, and not in the same process.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Also write the results as JUnit XML.")
+@click.option("--copilot", is_flag=True, help="Call the plugin through a copilot instead of in the same process.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(name: str, config: Path | None, junit: Path | None, copilot: bool, as_json: bool) -> int:
-    """Run the conformance suite of an installed plugin, and show each clause of the contract."""
+    """Run the conformance suite of the plugin NAME, and show the result of each clause of the contract."""
     source = discovery.load(name).source
     live = None if config is None else _live(name, config)
     module = suite_of(name) if live is None else LIVE_SUITE
@@ -85,7 +85,7 @@ def suite_of(name: str) -> str:
 
 
 def _live(name: str, file: Path) -> dict[str, Any]:
-    """What the suite has to know of the cluster of a file, and of this host.
+    """What the suite needs to know about the cluster of a file, and about this host.
 
     :raises ConfigError: the file is wrong.
     """
@@ -111,7 +111,7 @@ def by_clause(entries: Iterable[dict[str, str]]) -> Iterator[Tried]:
 
 
 def _note(entry: dict[str, str]) -> str:
-    """How a test failed, with its name; why one was skipped, without."""
+    """How a test failed, with its name, or why it was skipped."""
     lines = [line for line in entry["message"].splitlines() if not line.startswith("clause ")]
     text = lines[0] if lines else ""
     return text if entry["outcome"] == "skipped" else f"{entry['test'].rpartition('::')[2]}: {text}"
@@ -127,7 +127,7 @@ def _lines(tried: list[Tried]) -> Iterator[str]:
 
 
 def _run(module: str, live: dict[str, Any] | None, more: list[str]) -> list[dict[str, str]]:
-    """The report of the suites, run where no file of the caller's has a say in it."""
+    """The report of the suites, run in a folder where no file of the caller can change how pytest runs."""
     with tempfile.TemporaryDirectory(prefix="fallow-check-") as folder:
         report, described = Path(folder) / "report.json", Path(folder) / "live.json"
         described.write_text(json.dumps(live), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`fallow plugins info`: what an instance of a plugin works with on this host, and where each setting comes from."""
+"""`fallow plugins info`: the settings of a plugin for a cluster, and where each comes from."""
 
 import json
 from collections.abc import Iterable
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 @click.command("info")
 @click.argument("name")
-@click.option("--cluster", metavar="CLUSTER", help="Which of the plugin's clusters; needed where it has several.")
+@click.option("--cluster", metavar="CLUSTER", help="The cluster; required if the plugin has several.")
 @config_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
-    """Show every setting that plugin NAME works with for a cluster: its value, and which file and key it is from.
+    """Show every setting of the plugin NAME for a cluster: its value, and the file and key it comes from.
 
-    Nothing is asked of the framework; `fallow doctor` does that.
+    This does not connect to the framework; `fallow doctor` does.
     """
+    discovery.load(name)  # a mistyped name is said before a mistake in the configuration
     chosen = chosen_cluster(path, name, cluster)
     settings = _settings(chosen)
     document, _ = read(chosen.file)
@@ -44,16 +45,16 @@ def info(name: str, cluster: str | None, path: Path, as_json: bool) -> None:
         click.echo(json.dumps(answer, indent=2))
         return
     lines = [f"cluster {chosen.name} of {chosen.file}", str(chosen.plugin.source)]
-    lines += [f"it brings commands: fallow {name} --help"] if name in plugin_commands.names() else []
+    lines += [f"its commands: fallow {name} --help"] if name in plugin_commands.names() else []
     lines += [""]
     lines += table([["SETTING", "VALUE", "FROM"], *([r["name"], r["value"], r["source"]] for r in rows)])
     click.echo("\n".join(printable(line) for line in lines))
 
 
 def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "ClusterSettings":
-    """The cluster that is meant by a name, with or without `PLUGIN/`; without a name the plugin's only one.
+    """The cluster of this name, with or without `PLUGIN/`; without a name, the only cluster of the plugin.
 
-    :raises ConfigError: there is no such cluster, several and no name, or its file is wrong.
+    :raises ConfigError: there is no such cluster, there are several and no name was given, or its file is wrong.
     """
     from fallow_core.config.load import load  # with pydantic, which `fallow plugins list` does without
 
@@ -73,22 +74,22 @@ def chosen_cluster(path: Path, plugin: str, cluster: str | None) -> "ClusterSett
 
 
 def _settings(cluster: "ClusterSettings") -> list[Setting]:
-    """What the plugin tells. It is code of a third party, so whatever it raises becomes one message."""
+    """The settings that the plugin reports. Whatever its code raises becomes one message."""
     tell = cluster.plugin.plugin.settings
     if tell is None:
-        raise PluginLoadError(f"{cluster.plugin.source} does not tell its settings; see {cluster.file}")
+        raise PluginLoadError(f"{cluster.plugin.source} does not report its settings; see {cluster.file}")
     try:
         told: Iterable[Any] = list(tell(cluster.config))
     except Exception as error:
         raise ConfigError(f"{cluster.name} of {cluster.file}: {error}") from error
     wrong = next((each for each in told if not isinstance(each, Setting)), None)
     if wrong is not None:
-        raise PluginLoadError(f"{cluster.plugin.source} tells {wrong!r} as a setting, expected a Setting")
+        raise PluginLoadError(f"{cluster.plugin.source} reports {wrong!r} as a setting, expected a Setting")
     return list(told)
 
 
 def _placed(source: str, document: Document | None) -> str:
-    """A source; a key of the cluster file with its line."""
+    """A source; for a key of the cluster file, with its line."""
     key, _, more = source.partition(",")
     parts = tuple(key.split("."))
     if parts[0] != "spec" or document is None or parts not in document.lines:

@@ -16,7 +16,7 @@ def status_problems(status: Status) -> Iterator[str]:
     yield from (f"{name}: still being built" for name in status.building)
     yield from (f"{name}: {why}" for name, why in status.sample_problems.items())
     yield from (f"{it.source}: {it.kind} of {it.of} is refused: {it.why}" for it in status.refused_inputs)
-    yield from status.throttle_problems
+    yield from (*status.probe_problems, *status.throttle_problems)
     yield from (switch_words(switch) for switch in status.switches if "/" not in switch.scope)
     for node in status.nodes:
         blocked = (node.of(name).watermark_problem for name in RESOURCE_NAMES)

@@ -22,12 +22,12 @@ def load_config(path: Path) -> Config:
     "--ledger-row",
     "row_file",
     type=click.Path(path_type=Path),
-    help="Write this node's row of the ledger there, for a fallow agent that protects this host instead.",
+    help="Write this node's row of the ledger to this file, for a fallow agent that protects this host instead.",
 )
 def run(path: Path, row_file: Path | None) -> None:
-    """Lend what this host leaves idle, until SIGTERM or Ctrl-C.
+    """Lend the idle capacity of this host until SIGTERM or Ctrl-C.
 
-    In publishing mode observe, the default, nothing is sent: `fallow status` shows what would be.
+    In publishing mode observe, the default, Fallow sends nothing; `fallow status` shows what it would send.
     """
     from fallow_core.runtime.standalone import Standalone
 

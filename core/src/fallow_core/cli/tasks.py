@@ -20,7 +20,7 @@ HEAD = ["TASK", "APPLICATION", "USER", "QUEUE", "ROLE", "STATE", "CPU USED", "OF
 @socket_option
 @json_option
 def tasks(path: Path, socket: Path | None, as_json: bool) -> None:
-    """Show the tasks on this host, masters last, the cheapest to terminate first, with their use and cost."""
+    """Show the tasks on this host, what each uses, and the cost of terminating it: cheapest first, masters last."""
     show_answer({"request": "tasks"}, path, socket, as_json, Tasks, lines)
 
 

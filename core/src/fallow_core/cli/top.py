@@ -1,4 +1,4 @@
-"""`fallow top`: what a running Fallow knows and does, live."""
+"""`fallow top`: the live view of a running Fallow."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,50 +12,40 @@ from fallow_core.api.status import Status
 from fallow_core.api.tasks import Tasks
 from fallow_core.cli.config_option import config_option
 from fallow_core.cli.inspect import socket_of, socket_option
-from fallow_core.cli.live.live import Live
 from fallow_core.cli.live.snapshot import Answers, Snapshot, snapshot
-from fallow_core.cli.live.state import SORTS, State
-from fallow_core.model.quantities import duration_seconds
-
-_SHORTEST_SECONDS = 0.1
-
-
-def _duration(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
-    try:
-        seconds = None if value is None else duration_seconds(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r}: {error}") from error
-    if seconds is not None and seconds < _SHORTEST_SECONDS:
-        raise click.BadParameter(f"{value!r}: expected at least 100ms")
-    return seconds
+from fallow_core.cli.live.view import LiveView
+from fallow_core.cli.live.view_state import SORTS, ViewState
+from fallow_core.cli.time_options import for_option, interval_option
 
 
 @click.command()
+@interval_option
+@for_option
 @click.option(
-    "--interval", metavar="DURATION", callback=_duration, default="1s", show_default=True, help="How often to look."
+    "--sort",
+    type=click.Choice(SORTS),
+    default=SORTS[0],
+    show_default=True,
+    help="cost: cheapest to terminate first.",
 )
-@click.option("--for", "run_for", metavar="DURATION", callback=_duration, help="End after this time, such as 10s.")
-@click.option(
-    "--sort", type=click.Choice(SORTS), default=SORTS[0], show_default=True, help="cost: the cheapest to end first."
-)
-@click.option("--filter", "wanted", default="", metavar="TEXT", help="Show only what has this text in it.")
+@click.option("--filter", "wanted", default="", metavar="TEXT", help="Show only lines with this text.")
 @config_option
 @socket_option
 def top(interval: float, run_for: float | None, sort: str, wanted: str, path: Path, socket: Path | None) -> None:
     """Show live what a running Fallow knows and does: nodes, clusters, tasks, decisions.
 
-    On a terminal, ? shows the keys. Elsewhere it prints plain lines, until Ctrl-C or --for ends it.
+    On a terminal, ? shows the keys. Elsewhere it prints a line for each change.
     """
     source = source_of(socket_of(path, socket))
-    source()  # where none runs, that is said at once
-    state = State(sort=sort, wanted=wanted)
-    Live(title="fallow top", state=state, interval_seconds=interval, run_for_seconds=run_for).run(source)
+    source()  # fails at once if no Fallow runs
+    state = ViewState(sort=sort, wanted=wanted)
+    LiveView(title="fallow top", state=state, interval_seconds=interval, run_for_seconds=run_for).run(source)
 
 
 def source_of(socket: Path) -> Callable[[], Snapshot]:
-    """What asks the Fallow behind a control socket for a snapshot.
+    """A function that asks the Fallow behind a control socket for a snapshot.
 
-    The result raises `NotRunningError` where nobody serves it, `ControlError` where there is no good answer.
+    It raises `NotRunningError` if nobody serves the socket, `ControlError` if the answer is unusable.
     """
 
     def read() -> Snapshot:

@@ -1,115 +1,99 @@
 """`fallow watch`: what this host uses, and what it could lend. Needs no configuration, and changes nothing."""
 
 import os
-import signal
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 
 import click
 
-from fallow_core.cli.watch_screen import Screen
-from fallow_core.cli.watch_text import Look, Summary, json_line, plain_line
+from fallow_core.cli.live.terminal import POLL_SECONDS, is_terminal, opened, stop_signals
+from fallow_core.cli.time_options import SHORTEST_SECONDS, for_option, interval_option, parsed
+from fallow_core.cli.watch_text import Reading, Summary, json_line, plain_line
 from fallow_core.errors import SampleError
 from fallow_core.ledger.capacity import batch_capacity
 from fallow_core.model.policy import NodePolicy, ResourcePolicy
-from fallow_core.model.quantities import duration_seconds, percent
+from fallow_core.model.quantities import percent
 from fallow_core.node.host_sampler import HostSampler
 from fallow_hookspecs import RESOURCE_NAMES
 
 _FIRST_SECONDS = 0.25  # soon enough to look alive, long enough for 25 ticks of each CPU
-_SHORTEST_SECONDS = 0.1
+_MOST_READINGS = 100
 _DEFAULT = NodePolicy()
 
-
-def _parsed(parse: Callable[[str], float]) -> Callable[[click.Context, click.Parameter, str | None], float | None]:
-    def callback(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float | None:
-        try:
-            return None if value is None else parse(value)
-        except ValueError as error:
-            raise click.BadParameter(f"{value!r}: {error}") from error
-
-    return callback
-
-
-def _period_seconds(value: str) -> float:
-    seconds = duration_seconds(value)
-    if seconds < _SHORTEST_SECONDS:
-        raise ValueError("expected at least 100ms: the kernel counts CPU time in ticks of 10 ms")
-    return seconds
+Keys = Callable[[float], list[str]]
+"""Waits at most so many seconds, and returns the keys that were pressed."""
 
 
 @click.command()
-@click.option(
-    "--for",
-    "run_for",
-    metavar="DURATION",
-    callback=_parsed(_period_seconds),
-    help="End after this time, such as 20s or 5m; else Ctrl-C ends it.",
-)
-@click.option(
-    "--interval",
-    metavar="DURATION",
-    callback=_parsed(_period_seconds),
-    default="1s",
-    show_default=True,
-    help="Time between two readings.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line; the summary goes to standard error.")
+@for_option
+@interval_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line; the summary goes to stderr.")
 @click.option(
     "--cpu-watermark",
     metavar="PERCENT",
-    callback=_parsed(percent),
+    callback=parsed(percent),
     default=str(_DEFAULT.cpu.watermark_percent),
     show_default=True,
-    help="Share of the CPUs that may be in use together with what is lent.",
+    help="Highest share of the CPUs in use, lent ones included.",
 )
 @click.option(
     "--memory-watermark",
     metavar="PERCENT",
-    callback=_parsed(percent),
+    callback=parsed(percent),
     default=str(_DEFAULT.memory.watermark_percent),
     show_default=True,
-    help="Share of the memory that may be in use together with what is lent.",
+    help="Highest share of the memory in use, lent memory included.",
 )
 def watch(run_for: float | None, interval: float, as_json: bool, cpu_watermark: int, memory_watermark: int) -> None:
     """Show live what this host uses and what it could lend.
 
-    Needs no configuration and changes nothing. Batch work that runs here already counts as use.
+    Needs no configuration and changes nothing. Batch tasks that already run here count as use.
     """
     policy = NodePolicy(
         cpu=ResourcePolicy(watermark_percent=cpu_watermark), memory=ResourcePolicy(watermark_percent=memory_watermark)
     )
     summary = Summary()
-    newest: Look | None = None
-    try:
-        with _sigterm_as_ctrl_c(), _output(as_json, run_for) as show:
-            for newest in _looks(HostSampler(), policy, interval, run_for):
-                summary.add(newest)  # first, so that what was shown is in it whenever Ctrl-C comes
-                show(newest)
-    except KeyboardInterrupt:
-        pass  # the way to end it
+    newest: Reading | None = None
+    with stop_signals() as stopped, _output(as_json, run_for) as (show, keys):
+
+        def wait(seconds: float) -> bool:
+            """Wait; return whether to go on."""
+            end = time.monotonic() + seconds
+            while (left := end - time.monotonic()) > 0 and not stopped():
+                if "q" in keys(min(left, POLL_SECONDS)):
+                    return False
+            return not stopped()
+
+        for newest in _readings(HostSampler(), policy, interval, run_for, wait):
+            summary.add(newest)
+            show(newest)
     if newest is not None and not summary.lines():
         raise SampleError("; ".join(dict.fromkeys(newest.missing.values())))
     for line in summary.lines():
         click.echo(line, err=as_json)
 
 
-def _looks(sampler: HostSampler, policy: NodePolicy, interval: float, run_for: float | None) -> Iterator[Look]:
-    """A look soon after the start, then one each interval, and one at the end."""
+def _readings(
+    sampler: HostSampler, policy: NodePolicy, interval: float, run_for: float | None, wait: Callable[[float], bool]
+) -> Iterator[Reading]:
+    """A reading soon after the start, then one each interval, and one at the end."""
     began = time.monotonic()
     sampler.sample()
     end = float("inf") if run_for is None else run_for
     due = _FIRST_SECONDS if interval >= 2 * _FIRST_SECONDS else interval
     while True:
-        due = due if end - due >= _SHORTEST_SECONDS else end
-        time.sleep(max(0.0, began + due - time.monotonic()))
+        due = due if end - due >= SHORTEST_SECONDS else end
+        if not wait(began + due - time.monotonic()):
+            return
         sample = sampler.sample()
         elapsed = time.monotonic() - began
         usages = {resource: usage for resource in RESOURCE_NAMES if (usage := sample.of(resource)) is not None}
-        yield Look(
+        yield Reading(
             time=datetime.now(UTC).astimezone(),
             elapsed_seconds=elapsed,
             resources={resource: batch_capacity(usage, policy.of(resource)) for resource, usage in usages.items()},
@@ -122,22 +106,25 @@ def _looks(sampler: HostSampler, policy: NodePolicy, interval: float, run_for: f
 
 
 @contextmanager
-def _output(as_json: bool, run_for: float | None) -> Iterator[Callable[[Look], None]]:
-    if as_json or not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+def _output(as_json: bool, run_for: float | None) -> Iterator[tuple[Callable[[Reading], None], Keys]]:
+    """How to show a reading, and how to wait for keys."""
+    if as_json or not is_terminal(sys.stdout):
         line_of = json_line if as_json else plain_line
-        yield lambda look: click.echo(line_of(look))
+        yield lambda reading: click.echo(line_of(reading)), _no_keys
         return
-    screen = Screen(sys.stdout, os.uname().nodename, run_for)
-    try:
-        yield screen.draw
-    finally:
-        screen.close()
+    from fallow_core.cli.watch_screen import screen  # with rich, which plain lines do without
+
+    readings: deque[Reading] = deque(maxlen=_MOST_READINGS)
+    with opened(sys.stdout) as terminal:
+        view = partial(screen, readings, os.uname().nodename, run_for, terminal.ascii_only)
+
+        def show(reading: Reading) -> None:
+            readings.append(reading)
+            terminal.draw(view)
+
+        yield show, terminal.keys
 
 
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _no_keys(seconds: float) -> list[str]:
+    time.sleep(seconds)
+    return []

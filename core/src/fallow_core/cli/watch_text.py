@@ -1,4 +1,4 @@
-"""What `fallow watch` prints where there is no terminal: plain lines, JSON lines; and the summary at its end."""
+"""The text output of `fallow watch`: plain lines, JSON lines, and the summary at its end."""
 
 import json
 from collections.abc import Mapping
@@ -13,10 +13,10 @@ UNITS: Mapping[ResourceName, str] = {"cpu": "cores", "memory": "GiB"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What one sample shows: each resource with what it could lend, or with the reason why that is unknown.
+class Reading:
+    """One sample: what each resource could lend, or the reason why that is unknown.
 
-    `elapsed_seconds`: since the watch began. `time`: for people.
+    `elapsed_seconds`: since the start. `time`: for people.
     """
 
     time: datetime
@@ -30,24 +30,24 @@ def amount(resource: ResourceName, value: float) -> str:
     return f"{value / 1000:.2f}" if resource == "cpu" else f"{value / 2**30:.1f}"
 
 
-def plain_line(look: Look) -> str:
+def plain_line(reading: Reading) -> str:
     """One line for people and for grep."""
-    parts = [f"{look.time:%H:%M:%S}"]
+    parts = [f"{reading.time:%H:%M:%S}"]
     for resource in RESOURCE_NAMES:
-        now = look.resources.get(resource)
+        now = reading.resources.get(resource)
         if now is None:
-            parts.append(f"{NAMES[resource]} unknown: {look.missing.get(resource)}")
+            parts.append(f"{NAMES[resource]} unknown: {reading.missing.get(resource)}")
         else:
             used, capacity, lendable = (amount(resource, value) for value in (now.used, now.capacity, now.batch))
             parts.append(f"{NAMES[resource]} {used} of {capacity} {UNITS[resource]} in use, could lend {lendable}")
     return "   ".join(parts)
 
 
-def json_line(look: Look) -> str:
-    """One JSON object; the name of an amount tells its unit, and a resource that is unknown is null."""
+def json_line(reading: Reading) -> str:
+    """One JSON object; the name of an amount has its unit, and an unknown resource is null."""
 
     def of(resource: ResourceName) -> dict[str, int] | None:
-        now = look.resources.get(resource)
+        now = reading.resources.get(resource)
         if now is None:
             return None
         unit = "milli" if resource == "cpu" else "bytes"
@@ -60,22 +60,13 @@ def json_line(look: Look) -> str:
 
     return json.dumps(
         {
-            "time": look.time.isoformat(timespec="milliseconds"),
-            "elapsed_seconds": round(look.elapsed_seconds, 3),
+            "time": reading.time.isoformat(timespec="milliseconds"),
+            "elapsed_seconds": round(reading.elapsed_seconds, 3),
             "cpu": of("cpu"),
             "memory": of("memory"),
-            "missing": dict(look.missing),
+            "missing": dict(reading.missing),
         }
     )
-
-
-@dataclass(slots=True)
-class _Totals:
-    seconds: float
-    used: float
-    lendable: float
-    least: int
-    capacity: int
 
 
 class Summary:
@@ -83,27 +74,26 @@ class Summary:
 
     def __init__(self) -> None:
         self._last_seconds = 0.0
-        self._totals: dict[ResourceName, _Totals] = {}
+        self._sums: dict[ResourceName, tuple[float, float, float]] = {}
+        self._least: dict[ResourceName, int] = {}
+        self._capacity: dict[ResourceName, int] = {}
 
-    def add(self, look: Look) -> None:
-        """Take a look in; it stands for the time since the look before."""
-        seconds, self._last_seconds = look.elapsed_seconds - self._last_seconds, look.elapsed_seconds
-        for resource, now in look.resources.items():
-            totals = self._totals.setdefault(resource, _Totals(0.0, 0.0, 0.0, now.batch, now.capacity))
-            totals.seconds += seconds
-            totals.used += seconds * now.used
-            totals.lendable += seconds * now.batch
-            totals.least = min(totals.least, now.batch)
-            totals.capacity = now.capacity
+    def add(self, reading: Reading) -> None:
+        """Add a reading; it counts for the time since the previous one."""
+        seconds, self._last_seconds = reading.elapsed_seconds - self._last_seconds, reading.elapsed_seconds
+        for name, now in reading.resources.items():
+            total, used, lendable = self._sums.get(name, (0.0, 0.0, 0.0))
+            self._sums[name] = (total + seconds, used + seconds * now.used, lendable + seconds * now.batch)
+            self._least[name] = min(self._least.get(name, now.batch), now.batch)
+            self._capacity[name] = now.capacity
 
     def lines(self) -> list[str]:
-        """One line for each resource that was ever known."""
-        return [self._line(resource, self._totals[resource]) for resource in RESOURCE_NAMES if resource in self._totals]
+        """One line for each resource that was known at least once."""
+        return [self._line(name, *self._sums[name]) for name in RESOURCE_NAMES if name in self._sums]
 
-    def _line(self, resource: ResourceName, totals: _Totals) -> str:
-        used = amount(resource, totals.used / totals.seconds)
-        lendable = amount(resource, totals.lendable / totals.seconds)
+    def _line(self, name: ResourceName, seconds: float, used: float, lendable: float) -> str:
         return (
-            f"{NAMES[resource]}: on average {used} of {amount(resource, totals.capacity)} {UNITS[resource]} in use, "
-            f"{lendable} to lend (never below {amount(resource, totals.least)})"
+            f"{NAMES[name]}: on average {amount(name, used / seconds)} of {amount(name, self._capacity[name])} "
+            f"{UNITS[name]} in use, {amount(name, lendable / seconds)} to lend "
+            f"(never below {amount(name, self._least[name])})"
         )

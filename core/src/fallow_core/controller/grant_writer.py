@@ -13,10 +13,10 @@ EVERY_SECONDS = 2.0
 LASTS_SECONDS = 15.0
 
 
-def row_of(controller: Controller, node: str, now: float, wall_now: float) -> NodeGrant:
+def row_of(controller: Controller, node: str, wall_now: float) -> NodeGrant:
     """What a node's agent has to know of its ledger."""
     ledger = controller.ledgers[node].memory
-    may_pay, stopped = controller.taking_back.may_pay(now), controller.stopped(node)
+    may_pay, stopped = controller.budgets(node), controller.state.stopped(node)
     return NodeGrant(
         node=node,
         written_at=wall_now,
@@ -49,7 +49,7 @@ class GrantWriter:
         self._next_at = now + EVERY_SECONDS
         part = self._path.with_suffix(".part")
         try:
-            part.write_text(encoded(row_of(controller, node, now, wall_now)))
+            part.write_text(encoded(row_of(controller, node, wall_now)))
             part.replace(self._path)
         except OSError as error:
             event(log, logging.ERROR, "ledger_row_not_written", file=self._path, reason=error.strerror)

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fallow_core.errors import CgroupError
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node import topology
 from fallow_core.node.cgroups import cpu, memory
-from fallow_core.node.cgroups.control_file import Knob, file_of
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
 from fallow_core.node.cgroups.hierarchy import Hierarchy
@@ -53,10 +53,10 @@ def _reclaim(hierarchy: Hierarchy) -> Finding:
     if group is None:
         return Finding(subject=subject, ok=None, detail="not known: no group has the memory controller yet")
     try:
-        lowered = memory.lowered_knob(hierarchy, group)
+        lowered = memory.lowered_limit(hierarchy, group)
     except (OSError, CgroupError) as error:
         return Finding(subject=subject, ok=None, detail=f"not available: {error}", advice="use a kernel that has it")
-    way = "memory.reclaim" if lowered is None else f"{file_of(lowered, hierarchy.version)}, lowered for a moment"
+    way = "memory.reclaim" if lowered is None else f"{file_name(lowered, hierarchy.version)}, lowered for a moment"
     swap = memory.swap_free_bytes(hierarchy)
     if not swap:
         return Finding(subject=subject, ok=True, detail=f"by {way}; no free swap: file pages alone")
@@ -64,10 +64,12 @@ def _reclaim(hierarchy: Hierarchy) -> Finding:
 
 
 def _identity(hierarchy: Hierarchy) -> Finding:
-    knobs = [knob for knob in cpu.BATCH_IDENTITY if _any_group(hierarchy, file_of(knob, hierarchy.version)) is not None]
+    knobs = [
+        knob for knob in cpu.BATCH_IDENTITY if _any_group(hierarchy, file_name(knob, hierarchy.version)) is not None
+    ]
     if not knobs:
         return Finding(subject="identity", ok=None, detail=f"not available: {cpu.NO_IDENTITY}")
-    return Finding(subject="identity", ok=True, detail=f"by {file_of(Knob(knobs[0]), hierarchy.version)}")
+    return Finding(subject="identity", ok=True, detail=f"by {file_name(ControlFile(knobs[0]), hierarchy.version)}")
 
 
 def _topology(hierarchy: Hierarchy) -> Finding:

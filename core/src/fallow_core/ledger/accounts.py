@@ -1,7 +1,7 @@
 """The accounts of a node: what each one's rows have together, what it wants and can use, and its share."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from fallow_core.ledger.cross_resource import Need, cut
@@ -26,26 +26,17 @@ class Side:
 def accounts_of(inputs: NodeInputs, sides: Sequence[Side]) -> list[tuple[AccountEntry, ...]]:
     """The accounts with their shares of each resource, in the order of `RESOURCE_NAMES`."""
     cpu_batch = sides[0].batch
-    before = [_accounts(inputs, side, cpu_batch) for side in sides]
-    needs = [[need_of(account) for account in of] for of in before]
+    found = [_accounts(inputs, side, cpu_batch) for side in sides]
+    needs = [[need_of(account) for account in of] for of in found]
     share = promised_to_all if inputs.publishing.sharing is Sharing.SHARED else shares
     claims, first = cut([side.batch for side in sides], needs)
-    return [
-        tuple(
-            replace(
-                account,
-                demand=claim.demand,
-                cut_by=RESOURCE_NAMES[r] if r is not None and claim.demand != account.wants else None,
-                fair=got.fair,
-                target=got.target,
-                drains_for_others=got.drains_for_others,
-            )
-            for account, claim, got, r in zip(
-                of, claimed, share(side.batch, claimed, side.drain_step), first, strict=True
-            )
-        )
-        for of, claimed, side in zip(before, claims, sides, strict=True)
-    ]
+    for of, claimed, side in zip(found, claims, sides, strict=True):
+        got_by_account = share(side.batch, claimed, side.drain_step)
+        for account, claim, got, r in zip(of, claimed, got_by_account, first, strict=True):
+            account.demand, account.fair, account.target = claim.demand, got.fair, got.target
+            account.drains_for_others = got.drains_for_others
+            account.cut_by = RESOURCE_NAMES[r] if r is not None and claim.demand != account.wants else None
+    return [tuple(of) for of in found]
 
 
 def need_of(account: AccountEntry) -> Need:

@@ -12,7 +12,7 @@ fair shares with the demands of the time before.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from fallow_core.ledger.max_min import Bounds, level
 from fallow_core.ledger.sharing import Claim
@@ -22,8 +22,7 @@ ROUNDED_OFF = 2.0**-20
 """So much may a float be above the whole number that it stands for: parts are floats, amounts stay integers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(NamedTuple):
     """One account and one resource. The demand of `claim` is what it wants as if there were no other resource.
 
     `next_up`: what it would start next: what is pending, or where that is unknown as much again as it has; only the
@@ -43,6 +42,7 @@ def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[l
     demands = [[need.claim.demand for need in of] for of in needs]
     first: list[int | None] = [None] * len(needs[0])
     for _ in range(ROUNDS):
+        before = [*map(tuple, demands)]
         fair = [_fair(*each) for each in zip(batches, needs, demands, strict=True)]
         for i in range(len(first)):
             own = [of[i] for of in needs]
@@ -53,11 +53,13 @@ def cut(batches: Sequence[int], needs: Sequence[Sequence[Need]]) -> tuple[list[l
             usable, first[i] = _usable(own, parts)
             for of, demand in zip(demands, usable, strict=True):
                 of[i] = demand
+        if before == [*map(tuple, demands)]:
+            break
     return [list(map(_with_demand, of, cut_to)) for of, cut_to in zip(needs, demands, strict=True)], first
 
 
 def _with_demand(need: Need, demand: int | None) -> Claim:
-    return need.claim if demand == need.claim.demand else replace(need.claim, demand=demand)
+    return need.claim if demand == need.claim.demand else need.claim._replace(demand=demand)
 
 
 def _fair(batch: int, needs: Sequence[Need], demands: Sequence[int | None]) -> list[int]:

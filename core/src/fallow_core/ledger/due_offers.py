@@ -18,6 +18,7 @@ A size falls when somebody needs what it leaves, and grows when that has held fo
   shared it is, as others have promised that since.
 """
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -57,12 +58,19 @@ class GrowthDelay:
     newest: int
     targets: list[tuple[float, int]] = field(default_factory=list)
 
-    def push(self, now: float, newest: int, target: int, hold_seconds: float) -> None:
-        """Add a target; those older than `SLOW` times `hold_seconds` are forgotten."""
+    def push(
+        self, now: float, newest: int, target: int, delay_seconds: float, unchanged_until: float = -math.inf
+    ) -> None:
+        """Add a target; those older than `SLOW` times `delay_seconds` are forgotten.
+
+        :param unchanged_until: until then the last target is known to have been the same, although nobody pushed it.
+        """
         if newest > self.newest:
             self.since = now
         self.newest = newest
-        oldest = now - SLOW * hold_seconds
+        if self.targets and unchanged_until > self.targets[-1][0]:
+            self.targets[-1] = (unchanged_until, self.targets[-1][1])
+        oldest = now - SLOW * delay_seconds
         kept = [(at, smaller) for at, smaller in self.targets if smaller < target and at >= oldest]
         if len(kept) == DEPTH:
             _, i = min((kept[i + 1][1] - kept[i][1], i) for i in range(DEPTH - 1))
@@ -102,14 +110,18 @@ class DueOffer:
 def due_rows(
     ledger: NodeLedger,
     rows: tuple[Row, ...],
-    holds: GrowthDelays,
+    delays: GrowthDelays,
     policy: PublishingPolicy,
     now: float,
     offer_lasts_seconds: Mapping[str, int | None],
+    unchanged_until: float = -math.inf,
 ) -> list[DueOffer]:
-    """The rows that are due, the largest size first. `holds` remembers growth and is brought up to date."""
+    """The rows that are due, the largest size first. `delays` remembers growth and is brought up to date.
+
+    :param unchanged_until: until then the node is known to have been as it was when this was last called.
+    """
     by_key = {row.key: row for row in rows}
-    decisions = [_decided(ledger.of(name), holds, policy, now) for name in RESOURCE_NAMES]
+    decisions = [_decided(ledger.of(name), delays, policy, now, unchanged_until) for name in RESOURCE_NAMES]
     due = []
     for entry, *decided in zip(ledger.cpu.rows, *decisions, strict=True):
         row = by_key[entry.key]
@@ -119,9 +131,11 @@ def due_rows(
     return sorted(due, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))
 
 
-def _decided(ledger: ResourceLedger, holds: GrowthDelays, policy: PublishingPolicy, now: float) -> list[DueResource]:
+def _decided(
+    ledger: ResourceLedger, delays: GrowthDelays, policy: PublishingPolicy, now: float, unchanged_until: float
+) -> list[DueResource]:
     """What to do about one resource of each row."""
-    held = [_held(holds, entry, ledger, now, policy) for entry in ledger.rows]
+    held = [_held(delays, entry, ledger, now, policy, unchanged_until) for entry in ledger.rows]
     waits = any(
         entry.size < much and beyond_dead_band(entry.newest, much, policy.dead_band_percent)
         for entry, much in zip(ledger.rows, held, strict=True)
@@ -152,17 +166,24 @@ def _too_large(ledger: ResourceLedger) -> Collection[RowKey]:
     return chosen
 
 
-def _held(holds: GrowthDelays, entry: RowEntry, ledger: ResourceLedger, now: float, policy: PublishingPolicy) -> int:
+def _held(
+    delays: GrowthDelays,
+    entry: RowEntry,
+    ledger: ResourceLedger,
+    now: float,
+    policy: PublishingPolicy,
+    unchanged_until: float,
+) -> int:
     """The size that a row may grow to, as far as time is concerned; its newest one if that is larger."""
-    hold = holds.setdefault((entry.key, ledger.resource), GrowthDelay(since=now, newest=entry.newest))
-    hold.push(now, entry.newest, entry.wanted, policy.growth_delay_seconds)
-    least = hold.least(now, policy.growth_delay_seconds)
+    delay = delays.setdefault((entry.key, ledger.resource), GrowthDelay(since=now, newest=entry.newest))
+    delay.push(now, entry.newest, entry.wanted, policy.growth_delay_seconds, unchanged_until)
+    least = delay.least(now, policy.growth_delay_seconds)
     account, own = _account(entry, ledger)
     above_fair = entry.newest * IDLE_PERCENT // 100 if own >= account.fair else 0
     little = least - entry.newest <= max(entry.unit, ledger.drain_step, above_fair)
     little = little or not beyond_dead_band(entry.newest, least, 2 * policy.dead_band_percent)
     if little and own * 100 >= account.fair * BEHIND_PERCENT:
-        least = hold.least(now, SLOW * policy.growth_delay_seconds)
+        least = delay.least(now, SLOW * policy.growth_delay_seconds)
     return max(entry.newest, least)
 
 

@@ -22,7 +22,8 @@ class NodeInputs:
     `awaited`: rows that an earlier process knew and that nobody has reported yet. Their schedulers may promise
     anything, so while there are any nothing grows. `unsure`: why it is not known what on the node is batch; then
     nothing grows either. `watched_since`: since when the node should have been measured. `workloads` are its pods and
-    host applications as they were at `workloads_at`, which is `None` where nobody tells of any.
+    host applications as they were at `workloads_at`, which is `None` where nobody tells of any. `daemons`: how many of
+    frameworks run there, where more are known than rows.
     """
 
     node: str
@@ -34,6 +35,7 @@ class NodeInputs:
     watched_since: float | None = None
     workloads: tuple[Workload, ...] = ()
     workloads_at: float | None = None
+    daemons: int = 0
     accounts: Mapping[str, AccountPolicy]
     pending: Mapping[str, Pending | None] = field(default_factory=dict)
     shapes: Mapping[str, TaskShape] = field(default_factory=dict)
@@ -41,7 +43,7 @@ class NodeInputs:
     publishing: PublishingPolicy = field(default_factory=PublishingPolicy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # filled in steps while a ledger is computed, and not changed after that
 class AccountEntry:
     """One account and one resource. `pending` is `None` where unknown, the others where there is no bound.
 
@@ -71,7 +73,7 @@ class AccountEntry:
     of_tasks: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # filled in steps while a ledger is computed, and not changed after that
 class RowEntry:
     """One row and one resource. `target` is its part of the account's target, `size` what it should be sized to.
 

@@ -5,11 +5,11 @@ So before sizes are sent that take the last node below the largest task that run
 keeps that size: what it then has above its target stays believed, and counts as exposure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fallow_core.ledger.due_offers import DueOffer
-from fallow_core.ledger.rows import Row
+from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import KeepLargest
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Resources
 
@@ -24,7 +24,7 @@ class Kept:
 
 def keep_largest(
     due: Sequence[DueOffer],
-    rows: Sequence[Row],
+    rows: Mapping[RowKey, Row],
     largest: Resources,
     mode: KeepLargest,
     elsewhere: Resources | None = None,
@@ -36,23 +36,29 @@ def keep_largest(
     """
     if elsewhere is not None and _fits(largest, elsewhere):
         return Kept(due=tuple(due))
+    shrinking = [d for d in due if _is_large(rows[d.key], largest) and not _fits(largest, d.size)]
     sizes = {d.key: d.size for d in due}
-    now = {row.key: row.newest_size for row in rows if row.state is NodeState.RUNNING}
-    large = {key: size for key, size in now.items() if size is not None and _fits(largest, size)}
-    if not large or any(_fits(largest, sizes.get(key, size)) for key, size in large.items()):
+    if not shrinking or any(
+        _is_large(row, largest) and (key not in sizes or _fits(largest, sizes[key])) for key, row in rows.items()
+    ):
         return Kept(due=tuple(due))
-    candidates = [d for d in due if d.key in large and not d.take_back]
+    candidates = [d for d in shrinking if not d.take_back]
     if mode is KeepLargest.WARN or not candidates:
         return Kept(due=tuple(due), warning=f"no node is as large as the largest task ({_words(largest)}) any more")
     held = min(candidates, key=lambda d: (_missing(largest, d.size), d.key))
     size = _at_least(held.size, largest)
     kept = [d for d in due if d.key != held.key]
-    if size != large[held.key]:
+    if size != rows[held.key].newest_size:
         kept.append(replace(held, size=size))
     warning = f"{held.key.framework_node} is held at {_words(size)}, as no other node is as large as the largest task"
     return Kept(
         due=tuple(sorted(kept, key=lambda d: (-d.size.memory_bytes, -d.size.cpu_milli, d.key))), warning=warning
     )
+
+
+def _is_large(row: Row, largest: Resources) -> bool:
+    size = row.newest_size
+    return row.state is NodeState.RUNNING and size is not None and _fits(largest, size)
 
 
 def _fits(task: Resources, size: Resources) -> bool:

@@ -1,11 +1,10 @@
 """Weighted max-min: raise all shares with one level until the total is used up, each within its own bounds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class Bounds(NamedTuple):
     """One share: it is `weight` × level, but at least `lower`, and at most `upper` (`None`: no upper bound)."""
 
     weight: int
@@ -25,6 +24,8 @@ def level(total: int, bounds: Sequence[Bounds]) -> list[int]:
     most = [total if each.upper is None else max(each.upper, each.lower) for each in bounds]
     if sum(most) <= total:
         return most
+    if len(bounds) == 1:
+        return [total]
     shares = [0] * len(bounds)
     free = [(i, b.weight, low, high) for i, (b, low, high) in enumerate(zip(bounds, least, most, strict=True))]
     while free:

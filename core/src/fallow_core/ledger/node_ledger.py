@@ -4,7 +4,6 @@ The result is at once the explanation: it holds every input and every step, so t
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from fallow_core.ledger.accounts import Side, accounts_of
@@ -45,6 +44,7 @@ def _resource_ledger(
     believed = sum(row.belief for row in side.rows)
     shared = inputs.publishing.sharing is Sharing.SHARED
     targets = [row.newest for row in side.rows] if capacity is None else _targets(side.rows, accounts)
+    _set_sizes(side.rows, targets, side.batch, inputs.awaited, shared=shared)
     return ResourceLedger(
         resource=side.resource,
         capacity=capacity,
@@ -55,7 +55,7 @@ def _resource_ledger(
         overdraft=max(allocated - side.batch, 0),
         drain_step=side.drain_step,
         accounts=accounts,
-        rows=_with_sizes(side.rows, targets, side.batch, inputs.awaited, shared=shared),
+        rows=side.rows,
         shared=shared,
     )
 
@@ -71,7 +71,7 @@ def _capacity(inputs: NodeInputs, resource: ResourceName) -> BatchCapacity | Non
         return None
     right = [each for each in inputs.workloads if not wrong_workload(each)]
     workloads = counted(right, resource, policy.rule, inputs.policy.usage_window_seconds)
-    daemons = sum(row.state is not NodeState.GONE for row in inputs.rows)
+    daemons = max(inputs.daemons, sum(row.state is not NodeState.GONE for row in inputs.rows))
     return batch_capacity(usage, policy, workloads, daemons)
 
 
@@ -152,11 +152,11 @@ def _targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list
     return found
 
 
-def _with_sizes(
+def _set_sizes(
     rows: Sequence[RowEntry], targets: Sequence[int], batch: int, awaited: Sequence[RowKey], *, shared: bool
-) -> tuple[RowEntry, ...]:
-    """Growth above what is believed already, and above floors, comes out of what nobody may believe to have. Where
-    capacity is shared, beliefs hold nobody up, but nobody grows while somebody is not known.
+) -> None:
+    """Give each row its size: growth above what is believed already, and above floors, comes out of what nobody may
+    believe to have. Where capacity is shared, beliefs hold nobody up, but nobody grows while somebody is not known.
     """
     wanted = [target if row.most is None else min(target, row.most) for row, target in zip(rows, targets, strict=True)]
     newest = [row.newest for row in rows]
@@ -166,14 +166,9 @@ def _with_sizes(
         allowed = wanted
     else:
         allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
-    return tuple(map(_with_size, rows, targets, wanted, allowed))
-
-
-def _with_size(row: RowEntry, target: int, wanted: int, allowed: int) -> RowEntry:
-    reasons = row.reasons
-    if allowed < wanted:
-        reasons = (*reasons, "grows only out of what no other account may still believe it has")
-    if allowed < row.floor:
-        reasons = (*reasons, "raised to the floor")
-    size = max(allowed, row.floor)
-    return replace(row, target=target, size=size, waits=allowed < wanted, reasons=reasons)
+    for row, target, want, size in zip(rows, targets, wanted, allowed, strict=True):
+        row.target, row.size, row.waits = target, max(size, row.floor), size < want
+        if row.waits:
+            row.reasons = (*row.reasons, "grows only out of what no other account may still believe it has")
+        if size < row.floor:
+            row.reasons = (*row.reasons, "raised to the floor")

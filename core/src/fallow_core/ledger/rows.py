@@ -157,6 +157,11 @@ def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_
     return replace(row, in_flight=kept)
 
 
+def differ_by_age_alone(one: Row, other: Row) -> bool:
+    """Whether two states of a row say the same, whenever they were reported."""
+    return one is other or replace(one, measured_at=other.measured_at, started_at=other.started_at) == other
+
+
 def at_least(row: Row, seen: Resources | None) -> Row:
     """The row with no less allocated than the tasks seen on the node were promised, whatever the framework says."""
     if seen is None:

@@ -15,7 +15,7 @@ Targets are whole units: the largest fractions are rounded up as far as there is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fallow_core.ledger.max_min import Bounds, level
 
@@ -23,8 +23,7 @@ FULL_PERCENT = 80
 """An account that has allocated this share of its size in force counts as full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(NamedTuple):
     """What one account brings to one resource of a node. `demand` and `limit` are `None` where there is no bound."""
 
     weight: int
@@ -40,8 +39,7 @@ class Claim:
         return min((bound for bound in (self.demand, self.limit) if bound is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(NamedTuple):
     """What one account gets. `drains_for_others`: it lies above its fair share while another one waits."""
 
     fair: int
@@ -112,8 +110,7 @@ def _drained(claim: Claim, fair: int, target: int, step: int) -> Share:
     return Share(fair=fair, target=target // claim.unit * claim.unit, drains_for_others=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(NamedTuple):
     """What one row brings to the division of its account's target. `most`: more it may not get; `None`: no bound."""
 
     allocated: int

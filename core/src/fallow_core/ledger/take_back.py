@@ -15,10 +15,11 @@ is in force. All functions are pure; times are monotonic seconds.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
+from fallow_core.ledger.node_ledger import RowEntry
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import ResourceName
@@ -69,30 +70,23 @@ class PartState:
     cancelled_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """One take-back that began: for the blast radius of its cluster. `amount` is what it may end at most."""
+class Started(NamedTuple):
+    """One take-back that began, for the blast radius of its cluster: when, and what it may terminate at most."""
 
-    cluster: str
-    resource: ResourceName
     at: float
     amount: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class TakeBacks:
-    """The state of all take-backs."""
+    """The state of all take-backs. `started`: those of each cluster and resource that the blast radius counts."""
 
-    parts: Mapping[Part, PartState] = field(default_factory=dict)
-    started: tuple[Started, ...] = ()
+    parts: dict[Part, PartState] = field(default_factory=dict)
+    started: dict[tuple[str, ResourceName], tuple[Started, ...]] = field(default_factory=dict)
 
-    def of(self, key: RowKey, resource: ResourceName) -> PartState:
-        """The state of one row and one resource."""
-        return self.parts.get((key, resource), PartState())
-
-    def with_part(self, key: RowKey, resource: ResourceName, state: PartState) -> "TakeBacks":
-        """The state with one part replaced."""
-        return replace(self, parts={**self.parts, (key, resource): state})
+    def forget(self, gone: Callable[[RowKey], bool]) -> None:
+        """Forget rows: should one come back, what it has then is adopted anew."""
+        self.parts = {part: state for part, state in self.parts.items() if not gone(part[0])}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,13 +143,14 @@ def decide(
     over = above if situation.stopped else min(above, node_overdraft)
     since = (now if state.over_since is None else state.over_since) if over else None
     fits = not above and situation.fresh  # before the first sample everything seems to fit
-    state = replace(state, over_since=since, fitted=state.fitted or fits)
-    decided = Decision(state=state, overdraft=over, fits=max(entry.size, entry.allocated))
+    if since != state.over_since or (fits and not state.fitted):
+        state = replace(state, over_since=since, fitted=state.fitted or fits)
+    why = _forbidden(resource, situation, state, policy, now) if state.active is None else ""
+    decided = Decision(state=state, overdraft=over, fits=max(entry.size, entry.allocated), why=why)
     if state.active is not None:
         return _follow(entry, situation, decided, state.active, now)
-    why = _forbidden(resource, situation, state, policy, now)
     if not over or why:
-        return replace(decided, why=why)
+        return decided
     size = max(
         entry.allocated - over, situation.masters, entry.allocated - max(budget - _overshoot(entry, situation), 0)
     )
@@ -208,40 +203,56 @@ def _forbidden(
     return ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One row and resource to decide about. `node_overdraft`: of its node. `under_pressure`: its node is measured to
+    use more than its watermark allows.
+    """
+
+    entry: RowEntry
+    resource: ResourceName
+    situation: Situation
+    node_overdraft: int
+    under_pressure: bool = False
+
+
 def budget(
-    takes: TakeBacks, cluster: str, resource: ResourceName, situation: Situation, policy: TakeBackPolicy, now: float
+    started: Iterable[Started], resource: ResourceName, situation: Situation, policy: TakeBackPolicy, now: float
 ) -> int:
     """What may still be taken back of a cluster: max(share of its allocation, one largest task) less what was begun."""
-    lately = sum(
-        s.amount
-        for s in takes.started
-        if s.cluster == cluster and s.resource == resource and now - s.at < policy.blast_seconds
-    )
+    lately = sum(each.amount for each in started if now - each.at < policy.blast_seconds)
     most = max(situation.cluster_allocated * policy.blast_percent // 100, situation.largest)
     return max(most - lately, 0)
 
 
-def step(
-    takes: TakeBacks,
-    ledger: ResourceLedger,
-    situations: Mapping[RowKey, Situation],
-    policy: TakeBackPolicy,
-    now: float,
-) -> tuple[TakeBacks, dict[RowKey, Decision]]:
-    """Decide about all rows of a node for one resource, those with the largest overdraft first."""
-    decisions: dict[RowKey, Decision] = {}
-    kept = tuple(s for s in takes.started if now - s.at < policy.blast_seconds)
-    takes = replace(takes, started=kept)
-    rows = sorted(ledger.rows, key=lambda r: (max(r.target, r.floor) - r.allocated, r.key))
-    for entry in rows:
-        situation = situations[entry.key]
-        left = budget(takes, entry.key.cluster, ledger.resource, situation, policy, now)
-        state = takes.of(entry.key, ledger.resource)
-        decision = decide(entry, ledger.resource, situation, state, ledger.to_take_back, left, policy, now)
-        decisions[entry.key] = decision
-        takes = takes.with_part(entry.key, ledger.resource, decision.state)
+def decide_all(
+    takes: TakeBacks, candidates: Iterable[Candidate], policy: TakeBackPolicy, now: float, *, enforce: bool = True
+) -> dict[Part, Decision]:
+    """Decide about rows of any number of nodes: nodes under pressure first, then those with the largest overdraft.
+
+    `takes` is brought up to date. Where nothing is enforced, adoption and the time of overdrafts are remembered, and no
+    take-back.
+    """
+    decisions: dict[Part, Decision] = {}
+    started: dict[tuple[str, ResourceName], tuple[Started, ...]] = {}
+    for each in sorted(candidates, key=_order):
+        entry, resource, situation = each.entry, each.resource, each.situation
+        part, of = (entry.key, resource), (entry.key.cluster, resource)
+        if of not in started:
+            started[of] = tuple(s for s in takes.started.get(of, ()) if now - s.at < policy.blast_seconds)
+        left = budget(started[of], resource, situation, policy, now)
+        before = takes.parts.get(part, PartState())
+        decision = decide(entry, resource, situation, before, each.node_overdraft, left, policy, now)
+        decisions[part] = decision
+        takes.parts[part] = decision.state if enforce else replace(decision.state, active=None)
         if decision.start and decision.state.active is not None:
-            most = decision.state.active.amount + _overshoot(entry, situation)
-            begun = Started(cluster=entry.key.cluster, resource=ledger.resource, at=now, amount=most)
-            takes = replace(takes, started=(*takes.started, begun))
-    return takes, decisions
+            amount = decision.state.active.amount + _overshoot(entry, situation)
+            started[of] = (*started[of], Started(now, amount))
+    if enforce:
+        takes.started |= started
+    return decisions
+
+
+def _order(each: Candidate) -> tuple[bool, int, RowKey]:
+    entry = each.entry
+    return not each.under_pressure, max(entry.target, entry.floor) - entry.allocated, entry.key

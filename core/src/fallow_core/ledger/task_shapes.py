@@ -1,8 +1,6 @@
-"""What is known of the tasks of a cluster: how large they are, and in which shape they use a node."""
+"""In which shape the tasks of a cluster use a node."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median_low
 
 from fallow_core.ledger.rows import ZERO
 from fallow_hookspecs import Resources
@@ -28,14 +26,6 @@ class TaskShape:
         return cpu_milli * self.mib_per_core // 1000 * MIB
 
 
-def task_shape(tasks: Iterable[Resources], *, honours_cpu: bool) -> TaskShape:
-    """The shape of the tasks that run, from what each one asked for."""
-    sizes = list(tasks)
-    ratios = [size.memory_bytes * 1000 // size.cpu_milli // MIB for size in sizes if size.cpu_milli > 0]
-    return TaskShape(
-        largest=Resources(
-            max((size.cpu_milli for size in sizes), default=0), max((size.memory_bytes for size in sizes), default=0)
-        ),
-        mib_per_core=median_low(ratios) if ratios else None,
-        honours_cpu=honours_cpu,
-    )
+def mib_per_core(size: Resources) -> int | None:
+    """The memory of a task per core that it asked for; `None` where it asked for none."""
+    return size.memory_bytes * 1000 // size.cpu_milli // MIB if size.cpu_milli > 0 else None

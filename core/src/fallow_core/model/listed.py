@@ -1,18 +1,18 @@
-"""What a plugin listed on a node, and what stays of it when the next list is not complete."""
+"""The task list of one cluster on one node, and how it is merged with an incomplete list."""
 
 from dataclasses import dataclass
 
 from fallow_hookspecs import Task, TaskList
 
 STALE_SECONDS = 10.0
-"""A complete list that is older says nothing any more about a task that is not in it."""
+"""The age up to which a complete list proves that a task that is not in it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTasks:
-    """What one cluster's plugin listed on one node, `measured_at` (when the request began, monotonic seconds).
+    """The tasks of one cluster on one node. `measured_at`: when the request began, in monotonic seconds.
 
-    `tasks` is the newest word on each task: where the list is not complete, those of the last complete one stay.
+    If the newest list is incomplete, `tasks` also contains tasks of earlier lists.
     """
 
     tasks: tuple[Task, ...]
@@ -21,14 +21,14 @@ class ListedTasks:
     reason: str = ""
 
     def is_complete(self, now: float) -> bool:
-        """Whether a task that is not in the list has gone."""
+        """Whether a task that is not in the list is gone."""
         return self.complete and now - self.measured_at <= STALE_SECONDS
 
 
 def listed(before: ListedTasks | None, newest: TaskList, now: float) -> ListedTasks:
-    """What is listed after one more answer. A complete list that is older than the newest changes nothing.
+    """The list after one more answer. A complete answer that is older than the present list changes nothing.
 
-    One that is not complete counts whatever its age: it is as old as the oldest of what it still holds.
+    An incomplete answer always counts, since its age is that of its oldest entry.
     """
     measured_at = now - newest.age_seconds
     if before is not None and newest.complete and measured_at < before.measured_at:

@@ -1,4 +1,4 @@
-"""Which policy a node has, and when: for all nodes, for pools, for single nodes, and by schedule."""
+"""The policies of nodes: for all nodes, for pools, for single nodes, and by schedule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -9,7 +9,7 @@ from fallow_core.model.policy import NodePolicy, OnlineRule, ResourcePolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceChange:
-    """What is different for one resource; the fields are those of `ResourcePolicy`, `None` where nothing is."""
+    """Changes to the policy of one resource; the fields are those of `ResourcePolicy`, `None`: unchanged."""
 
     watermark_percent: int | None = None
     rule: OnlineRule | None = None
@@ -20,28 +20,34 @@ class ResourceChange:
     overcommit_percent: int | None = None
 
     def applied(self, policy: ResourcePolicy) -> ResourcePolicy:
-        """The policy with what is different."""
-        changes: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(policy, **{name: value for name, value in changes.items() if value is not None})
+        """The policy with these changes."""
+        found: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        changes = {name: value for name, value in found.items() if value is not None}
+        return replace(policy, **changes) if changes else policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChange:
-    """What is different for a node."""
+    """Changes to the policy of a node."""
 
     cpu: ResourceChange = field(default_factory=ResourceChange)
     memory: ResourceChange = field(default_factory=ResourceChange)
 
     def applied(self, policy: NodePolicy) -> NodePolicy:
-        """The policy with what is different."""
+        """The policy with these changes."""
+        if self == NO_CHANGE:
+            return policy
         return replace(policy, cpu=self.cpu.applied(policy.cpu), memory=self.memory.applied(policy.memory))
+
+
+NO_CHANGE = NodeChange()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A part of some days, from one minute of the day to another; up to the next day where `to` is not after `from`.
+    """A time window on some days, from one minute of the day to another; if `to` is not after `from`, to the next day.
 
-    `days` are those on which it begins, Monday is 0. `change` is what is different then: watermarks and overcommit.
+    `days`: the days on which it begins, Monday is 0. `change`: the changes of watermarks and overcommit meanwhile.
     """
 
     days: frozenset[int]
@@ -52,7 +58,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Windows in a time zone; where two overlap the first one counts. A change takes `ramp_seconds` from then on."""
+    """Windows in a time zone; of overlapping windows the first one applies. A change takes `ramp_seconds`."""
 
     time_zone: str
     windows: tuple[Window, ...]
@@ -61,7 +67,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What is different always, and by schedule."""
+    """Permanent changes, and changes by schedule."""
 
     change: NodeChange = field(default_factory=NodeChange)
     schedule: Schedule | None = None
@@ -69,22 +75,22 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The nodes that have all these labels, and what is different for them."""
+    """The nodes that have all these labels, and the changes for them."""
 
     name: str
     node_selector: Mapping[str, str]
     layer: Layer = field(default_factory=Layer)
 
     def selects(self, labels: Mapping[str, str]) -> bool:
-        """Whether a node with these labels belongs to the pool, unless an earlier pool has it."""
+        """Whether the pool contains a node with these labels, unless an earlier pool does."""
         return all(labels.get(name) == value for name, value in self.node_selector.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePolicies:
-    """The policies of all nodes. A narrower layer counts over a wider one with its schedule: node, pool, all.
+    """The policies of all nodes. A narrower layer with its schedule overrides a wider one: node, pool, all.
 
-    `default` is the policy of all nodes and `schedule` its schedule; `nodes` go by name.
+    `default` is the policy of all nodes and `schedule` its schedule; the keys of `nodes` are names.
     """
 
     default: NodePolicy = field(default_factory=NodePolicy)
@@ -93,5 +99,5 @@ class NodePolicies:
     nodes: Mapping[str, Layer] = field(default_factory=dict)
 
     def pool_of(self, labels: Mapping[str, str]) -> Pool | None:
-        """The first pool, in the order of the file, that selects a node with these labels."""
+        """The first pool in the order of the file that contains a node with these labels."""
         return next((pool for pool in self.pools if pool.selects(labels)), None)

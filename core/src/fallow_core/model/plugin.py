@@ -1,4 +1,4 @@
-"""Where a plugin comes from, and the plugin itself once it is imported."""
+"""Values of plugins: the source, and the loaded plugin."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from fallow_hookspecs import Plugin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginSource:
-    """What package metadata says of a plugin or wrapper. `target` is the entry point's value, `module:attribute`."""
+    """The package metadata of a plugin or wrapper. `target`: the value of the entry point, `module:attribute`."""
 
     name: str
     distribution: str
@@ -21,7 +21,7 @@ class PluginSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedPlugin:
-    """A plugin that was imported and fits this core. `wrappers`: the names of those around it, the outermost first."""
+    """An imported plugin that is compatible with this core. `wrappers`: their names, the outermost first."""
 
     plugin: Plugin
     source: PluginSource

@@ -1,4 +1,4 @@
-"""What the operator decided: the policy of a node and of publishing. Units as the names say."""
+"""The policies of nodes, accounts and publishing."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +7,7 @@ from fallow_hookspecs import ResourceName
 
 
 class OnlineRule(StrEnum):
-    """By what an online pod or host application counts: its measured use, its request, or the larger of both.
+    """How much an online pod or host application counts: its measured use, its request, or the larger of both.
 
     A predicted peak would be one more rule.
     """
@@ -21,11 +21,10 @@ class OnlineRule(StrEnum):
 class ResourcePolicy:
     """How much of one resource of a node may be lent.
 
-    `watermark_percent`: the share of the node that online and batch may use together. `rule`: by what online work
-    counts. The least that is kept for the system is the largest of `reserved`, in the unit of the resource,
-    `reserved_percent` of the node, and `reserved_per_daemon` for each daemon of a framework. `cap_percent`: the most
-    that is really lent, in percent of the node. `overcommit_percent`: what is promised, in percent of what is really
-    lent.
+    `watermark_percent`: the share of the node that online and batch may use together. `rule`: how online work counts.
+    The reserve for the system is at least the largest of `reserved`, in the unit of the resource, `reserved_percent` of
+    the node, and `reserved_per_daemon` for each daemon of a framework. `cap_percent`: the most that is lent, in percent
+    of the node. `overcommit_percent`: what is promised, in percent of what is lent.
     """
 
     watermark_percent: int
@@ -39,9 +38,9 @@ class ResourcePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePolicy:
-    """Policy of a node. The watermarks are those the field uses by default.
+    """Policy of a node. The default watermarks are the usual ones of co-location systems.
 
-    `usage_window_seconds`: work that is younger counts with no less than its request, as its use is not known yet.
+    `usage_window_seconds`: younger work counts with at least its request, since its use is not known yet.
     """
 
     cpu: ResourcePolicy = field(default_factory=lambda: ResourcePolicy(watermark_percent=60))
@@ -54,7 +53,7 @@ class NodePolicy:
 
 
 class PublishingMode(StrEnum):
-    """`OBSERVE`: everything is computed and shown, nothing is sent. `ENFORCE`: what is due is sent."""
+    """`OBSERVE`: sizes are computed and shown, but not sent. `ENFORCE`: sizes are sent when they are due."""
 
     OBSERVE = "observe"
     ENFORCE = "enforce"
@@ -63,7 +62,7 @@ class PublishingMode(StrEnum):
 class Sharing(StrEnum):
     """How accounts of a node share its batch capacity.
 
-    `EXCLUSIVE`: no capacity is promised twice. `SHARED`: what is free is promised to everybody.
+    `EXCLUSIVE`: no capacity is promised twice. `SHARED`: free capacity is promised to every account.
     """
 
     EXCLUSIVE = "exclusive"
@@ -71,8 +70,8 @@ class Sharing(StrEnum):
 
 
 class KeepLargest(StrEnum):
-    """What to do before no node of a cluster is as large as its largest task: a framework that takes its maximum from
-    its largest node then refuses such tasks. `WARN`: say so. `KEEP`: one node keeps that size.
+    """What to do when no node of a cluster would remain as large as its largest task: a framework whose maximum is the
+    size of its largest node then refuses such tasks. `WARN`: warn. `KEEP`: one node keeps that size.
     """
 
     WARN = "warn"
@@ -80,11 +79,11 @@ class KeepLargest(StrEnum):
 
 
 class SwitchState(StrEnum):
-    """What the operator wants of one cluster, or of all, of a pool, a node or a framework.
+    """The state that the operator chose for one cluster, for all, for a pool, a node or a framework.
 
-    `LEND`: normal. `HOLD`: no growth. `DRAIN`: no new work. `STOP`: no new work, and what does not end by itself is
-    taken back. `RESTORED`, of clusters only: the sizes of the beginning are back and nothing is published until the
-    operator switches to something else.
+    `LEND`: normal. `HOLD`: no growth. `DRAIN`: no new work. `STOP`: no new work, and running work is taken back.
+    `RESTORED`, for clusters only: the original sizes are restored, and nothing is published until the operator
+    switches to another state.
     """
 
     LEND = "lend"
@@ -95,14 +94,14 @@ class SwitchState(StrEnum):
 
 
 class TakeBack(StrEnum):
-    """Whether a framework's own scheduler may be told to end work of a cluster where that charges no application."""
+    """Whether a framework's scheduler may be told to terminate work of a cluster, if that charges no application."""
 
     ALLOWED = "allowed"
     NEVER = "never"
 
 
 class ExitMode(StrEnum):
-    """Which sizes an orderly stop leaves behind: the newest, the floors, or those found first."""
+    """The sizes after an orderly stop: the newest ones, the floors, or the original ones."""
 
     KEEP = "keep"
     FLOOR = "floor"
@@ -113,11 +112,11 @@ class ExitMode(StrEnum):
 class PublishingPolicy:
     """When and how sizes are sent.
 
-    `dead_band_percent`: a change of less than this share of the size is not worth a call. `growth_delay_seconds`:
-    growth goes to the smallest target of this time. `in_flight_seconds`: after this time without its effect, a call is
-    given up as carried out. `degrade_after_seconds` and `withdraw_after_seconds`: ages of a node's sample after which
-    nothing grows, and after which the node drains. `drain_step_percent`: share of batch capacity by which an account
-    above its fair share drains for one that waits.
+    `dead_band_percent`: a change of less than this share of the size is not sent. `growth_delay_seconds`: sizes grow to
+    the smallest target of this time. `in_flight_seconds`: after this time a call without an effect is considered done.
+    `degrade_after_seconds` and `withdraw_after_seconds`: ages of a node's sample after which nothing grows, and after
+    which the node drains. `drain_step_percent`: the share of batch capacity by which an account above its fair share
+    drains for an account with pending requests.
     """
 
     mode: PublishingMode = PublishingMode.OBSERVE
@@ -141,7 +140,7 @@ class Limit:
     percent: int | None = None
 
     def of(self, batch: int) -> int | None:
-        """The limit as an amount; `None` if there is none."""
+        """The limit as an amount; `None`: no limit."""
         if self.percent is not None:
             return batch * self.percent // 100
         return self.amount
@@ -149,9 +148,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountPolicy:
-    """What the operator decided about one account: its weight against others, its limits, and its switch.
+    """The policy of one account: its weight, its limits, and its switch.
 
-    `switched` is the scope of the switch where that is more than the account's own cluster.
+    `switched`: the scope of the switch, if that is wider than the account's own cluster.
     """
 
     weight: int = 1

@@ -1,11 +1,11 @@
-"""What the operator decided about protecting a node. Every strategy is off, observes, or enforces."""
+"""The policies of the strategies that protect a node. Every strategy is off, observes, or enforces."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 
 class StrategyMode(StrEnum):
-    """`OBSERVE`: it says exactly what it would do, and does nothing."""
+    """`OBSERVE`: it reports what it would do, and does nothing."""
 
     OFF = "off"
     OBSERVE = "observe"
@@ -13,7 +13,7 @@ class StrategyMode(StrEnum):
 
 
 class Placing(StrEnum):
-    """Whether batch runs on some CPUs alone: on cores of all NUMA zones in turn, or of as few zones as will do."""
+    """Whether batch is bound to some CPUs: to cores of all NUMA zones in turn, or of as few zones as possible."""
 
     OFF = "off"
     SPREAD = "spread"
@@ -22,10 +22,10 @@ class Placing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSuppressPolicy:
-    """Batch gets a CPU limit: what online services and the system leave of the node below its watermark.
+    """Batch gets a CPU limit: the node's capacity up to its watermark, minus the use of online services and the system.
 
-    `minimum_percent`: what it always gets, of the node. `step_percent`: by how much of the node a limit grows in a
-    second; it shrinks at once. `cpuset`: on which CPUs batch is kept besides.
+    `minimum_percent`: the least limit, in percent of the node. `step_percent`: by how much of the node a limit grows in
+    a second; it falls at once. `cpuset`: whether batch is also bound to CPUs.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -36,10 +36,10 @@ class CpuSuppressPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupReconcilePolicy:
-    """Batch groups get the smallest weight, and processes of tasks that have no group of their own are put into one.
+    """Batch groups get the smallest weight, and tasks without a group of their own get one.
 
-    `memory_limit_percent`: the memory limit of groups and of tasks in groups that were made, in what tasks requested;
-    `None`: no limit.
+    `memory_limit_percent`: the memory limit of batch groups, and of tasks in groups that Fallow created, in percent of
+    the requests; `None`: no limit.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -48,15 +48,15 @@ class CgroupReconcilePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityPolicy:
-    """Batch groups get the scheduling class that runs when nobody else wants to."""
+    """Batch groups get the scheduling class that runs only on idle CPUs."""
 
     mode: StrategyMode = StrategyMode.OBSERVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlinePressurePolicy:
-    """Some task of an online group waits for memory `threshold_percent` of the time: batch gets less CPU than it uses,
-    by a step more each second, until all of these groups wait less than `lower_percent`.
+    """When tasks of an online group wait for memory `threshold_percent` of the time, the CPU of batch is lowered by a
+    step each second, until all of these groups wait less than `lower_percent`.
 
     `groups`: the control groups of online services.
     """
@@ -69,10 +69,10 @@ class OnlinePressurePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReclaimPolicy:
-    """Once `threshold_percent` of the node's memory is in use, cold memory of batch is pushed out: a step each
+    """When `threshold_percent` of the node's memory is in use, cold memory of batch is reclaimed: a step each
     `cool_down_seconds`, of at most `step_percent` of the node.
 
-    `window_seconds`: how long that gets before tasks are terminated for memory, unless use is at `critical_percent`.
+    `window_seconds`: how long tasks are not terminated for memory meanwhile, unless the use is at `critical_percent`.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -88,7 +88,7 @@ class MemoryEvictPolicy:
     """When memory in use reaches `threshold_percent` of the node, tasks are terminated until it would be
     `lower_percent`.
 
-    `cool_down_seconds`: before it asks again, beyond what is terminating by then.
+    `cool_down_seconds`: the least time between two needs; tasks that are terminating are deducted from a need.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -99,11 +99,11 @@ class MemoryEvictPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuEvictPolicy:
-    """When batch may use less than `satisfaction_percent` of the CPU it requested while it uses more than
-    `usage_percent` of what it may, for `window_seconds` and in at least `samples` readings, tasks are terminated until
-    the rest would have `until_percent` of its requests.
+    """When batch may use less than `satisfaction_percent` of the CPU that it requested, and uses more than
+    `usage_percent` of the CPU that it may use, for `window_seconds` and in at least `samples` readings, tasks are
+    terminated until the others would have `until_percent` of their requests.
 
-    `slow_is_fine`: batch may be slow for as long as it takes.
+    `slow_is_fine`: no task is terminated for CPU.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -118,11 +118,11 @@ class CpuEvictPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdraftEvictPolicy:
-    """When memory allocations are above batch capacity for `after_seconds`, and the framework cannot take back or did
-    not, tasks are terminated by request until the rest fits.
+    """When memory allocations are above batch capacity for `after_seconds`, and the framework does not take them back,
+    tasks are terminated by their requests until the others fit.
 
-    `cool_down_seconds`: between two needs of one account; for as long a termination that is over still counts as being
-    freed, since the framework's next report may not show it yet.
+    `cool_down_seconds`: the least time between two needs of one account. For the same time a finished termination still
+    counts as being freed, since the framework's next report may not show it yet.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
@@ -134,13 +134,13 @@ class OverdraftEvictPolicy:
 class TerminationPolicy:
     """How tasks are terminated.
 
-    `grace_seconds`: for a task that wants none of its own. `margin_seconds`: how long after force a release may take to
-    be seen. `repeat_seconds`: after which an order without an answer is given again. `back_off_seconds`: for how long a
-    task that could not be terminated is left alone; it doubles with each failure.
+    `grace_seconds`: the grace of a task without its own. `margin_seconds`: the time after force until the task must be
+    gone. `repeat_seconds`: when an order without an answer is repeated. `back_off_seconds`: how long a task that could
+    not be terminated is not tried again; it doubles with each failure.
 
-    `charge_core_seconds`: what a signal costs the application beyond lost work, since it counts as a failure; as much
-    again for each of its terminations in the last `budget_seconds`. `budget`: how many of those it gets before it is
-    spared as long as others suffice.
+    `charge_core_seconds`: the harm of a signal to the application beyond lost work, since it counts as a failure; the
+    same again for each of its terminations in the last `budget_seconds`. `budget`: after this number of terminations
+    an application is spared while others suffice.
     """
 
     grace_seconds: float = 30.0
@@ -154,9 +154,9 @@ class TerminationPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QosPolicy:
-    """The policy of a node. A reading older than `stale_seconds` is as good as none.
+    """The policy of a node. A reading older than `stale_seconds` is ignored.
 
-    `release_on_exit`: an orderly stop lifts the limits of batch groups; otherwise they stay.
+    `release_on_exit`: an orderly stop restores all groups; otherwise their limits stay.
     """
 
     stale_seconds: float = 10.0

@@ -1,6 +1,6 @@
-"""Amounts as users write them, to integers, exactly: no rounding and no binary fractions.
+"""Parses amounts of configuration files exactly: without rounding and binary fractions.
 
-Each function takes what a configuration file holds (a string or a number) and raises `ValueError` with what is allowed.
+Each function takes a string or a number, and raises a `ValueError` that says what is allowed.
 """
 
 import re
@@ -42,7 +42,7 @@ def memory_bytes(value: object) -> int:
 
 
 def percent(value: object) -> int:
-    """Percent of `65` or `65%`. A fraction such as 0.29 is refused: it could be meant as 29 % or as 0.29 %."""
+    """Percent of `65` or `65%`. A fraction such as 0.29 is refused: it could mean 29 % or 0.29 %."""
     match = _PERCENT.fullmatch(_text(value))
     if match is None or int(match[1]) > 100:
         raise ValueError(_PERCENT_TEXT)
@@ -50,7 +50,7 @@ def percent(value: object) -> int:
 
 
 def ratio_percent(value: object) -> int:
-    """Percent of `120` or `120%`: how much is promised of what is there."""
+    """Percent of `120` or `120%`, for overcommit."""
     match = _PERCENT.fullmatch(_text(value))
     if match is None or not 100 <= int(match[1]) <= 500:
         raise ValueError(_RATIO_TEXT)
@@ -58,7 +58,7 @@ def ratio_percent(value: object) -> int:
 
 
 def duration_seconds(value: object) -> float:
-    """Seconds of `500ms`, `20s`, `5m` or `1h30m`. A bare number is refused: its unit would be a guess."""
+    """Seconds of `500ms`, `20s`, `5m` or `1h30m`. A number without a unit is refused."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if match is None:
         raise ValueError(_DURATION_TEXT)
@@ -77,12 +77,12 @@ def memory_limit(value: object) -> Limit:
 
 
 def cpu_reserved(value: object) -> Limit:
-    """What is kept of the CPU: cores, or percent of the node; a percent needs its sign here."""
+    """A reserve of CPU: cores, or percent of the node; a percent needs its sign here."""
     return _amount_or_share(value, cpu_milli, "the node such as 5%")
 
 
 def memory_reserved(value: object) -> Limit:
-    """What is kept of the memory: bytes, or percent of the node; a percent needs its sign here."""
+    """A reserve of memory: bytes, or percent of the node; a percent needs its sign here."""
     return _amount_or_share(value, memory_bytes, "the node such as 5%")
 
 
@@ -96,7 +96,7 @@ def _amount_or_share(value: object, amount: Callable[[object], int], share: str)
 
 
 def _text(value: object) -> str:
-    """What stood in the file: the shortest decimal that gives a float is what was written. Empty for other types."""
+    """The text in the file; for a float its shortest decimal. Empty for other types."""
     if isinstance(value, float):
         return format(Decimal(repr(value)), "f")
     return str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""

@@ -1,4 +1,4 @@
-"""What was measured on a node, and when."""
+"""Samples: the measured use of a node."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from fallow_hookspecs import ResourceName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
-    """One resource of a NUMA zone as measured, in the same sense as in `Usage`."""
+    """One measured resource of a NUMA zone, with the fields of `Usage`."""
 
     name: str
     capacity: int
@@ -18,12 +18,12 @@ class Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """One resource of a node as measured: milli-cores or bytes.
+    """One measured resource of a node, in milli-cores or bytes.
 
-    `used` is all use, batch included, without page cache that can be dropped. `batch_used` is the part of processes
-    below a framework's daemons. `allocatable` is what a kubelet gives to pods, before anybody amplified it; `None`
-    where there is none. `zones` are the NUMA zones where they are told apart. `terms` are the raw readings, for
-    explanation only. `measured_at`: monotonic seconds.
+    `used`: all use including batch, without droppable page cache. `batch_used`: the use of processes below the daemons
+    of frameworks. `allocatable`: what a kubelet gives to pods, before any amplification; `None` without a kubelet.
+    `zones`: the NUMA zones, if they are measured. `terms`: the raw readings, for explanation only. `measured_at`:
+    monotonic seconds.
     """
 
     measured_at: float
@@ -37,7 +37,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeSample:
-    """The newest good reading of each resource; `None` where there never was one."""
+    """The newest valid reading of each resource; `None`: there was none."""
 
     cpu: Usage | None = None
     memory: Usage | None = None

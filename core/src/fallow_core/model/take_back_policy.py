@@ -1,4 +1,4 @@
-"""What the operator decided about taking back: the framework's own scheduler ends what is above an offer."""
+"""The policy of taking back: the framework's own scheduler terminates work above an offer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from fallow_core.model.policy import PublishingMode
 from fallow_hookspecs import ResourceName
 
 LEAST_NOTICE_SECONDS = 60
-"""A call, a read-back and a call: less could not be cancelled in time."""
+"""The time of a call, a read-back and a call: a shorter notice could not be cancelled in time."""
 
 
 def _never_cpu() -> Mapping[ResourceName, float]:
@@ -18,9 +18,9 @@ def _never_cpu() -> Mapping[ResourceName, float]:
 class TakeBackPolicy:
     """When and how much is taken back.
 
-    `after_seconds`: for how long a resource has to be in overdraft; one that is missing is never taken back: CPU is
-    throttled. `blast_percent`: at most this share of a cluster's allocation, or one largest task if that is more, in
-    `blast_seconds`. `heartbeat_seconds`: how late the framework's nodes may carry out what is due.
+    `after_seconds`: for how long a resource has to be in overdraft; a resource that is missing is never taken back, as
+    CPU, which is throttled. `blast_percent`: at most this share of a cluster's allocation, or its largest task if that
+    is more, is taken back in `blast_seconds`. `heartbeat_seconds`: the delay of the framework's nodes.
     """
 
     mode: PublishingMode = PublishingMode.OBSERVE

@@ -1,4 +1,4 @@
-"""A task as core sees it: what its plugin says, joined with its application and with what it was measured to use."""
+"""A task as core observes it: the task of the plugin, joined with its application and its measured use."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,14 +7,14 @@ from fallow_hookspecs import Application, ResourceName, Resources, Task, TaskRol
 
 
 class TaskKey(NamedTuple):
-    """Which task: the cluster (`framework/cluster`), and the framework's id of the task."""
+    """Identifies a task: the cluster (`framework/cluster`), and the framework's id of the task."""
 
     cluster: str
     task_id: str
 
 
 class ApplicationKey(NamedTuple):
-    """Which application: the cluster (`framework/cluster`), and the framework's id of the application."""
+    """Identifies an application: the cluster (`framework/cluster`), and the framework's id of the application."""
 
     cluster: str
     application_id: str
@@ -22,7 +22,7 @@ class ApplicationKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskUsage:
-    """What a task was measured to use: milli-cores since the reading before, and private resident bytes."""
+    """The measured use of a task: milli-cores since the reading before, and private resident bytes."""
 
     measured_at: float
     cpu_milli: int
@@ -35,9 +35,9 @@ class TaskUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTask:
-    """One task on one node. `measured_at` is when the list's request began; times are monotonic seconds.
+    """One task on one node. `measured_at`: when the request of the list began, in monotonic seconds.
 
-    `application` and `usage` are `None` where they are not known.
+    `application` and `usage` are `None` if they are not known.
     """
 
     cluster: str
@@ -59,11 +59,11 @@ class ObservedTask:
 
     @property
     def is_master(self) -> bool:
-        """Whether it is an application master or a driver, by the node's word or by the framework's centre."""
+        """Whether it is an application master or a driver, according to the node or to the framework's scheduler."""
         named = self.application is not None and self.task.id in self.application.master_task_ids
         return named or self.task.role is TaskRole.MASTER
 
     @property
     def requested(self) -> Resources:
-        """What it was promised."""
+        """Its request."""
         return self.task.requested

@@ -1,4 +1,4 @@
-"""Pods and host applications of a node, as far as the ledger has to know them."""
+"""Pods and host applications of a node, as the ledger needs them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,12 @@ from fallow_hookspecs import ResourceName, Resources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One pod, or one application outside pods, known by a `name` that no other one ever had (of a pod: its uid).
+    """One pod, or one application outside pods. `name` is unique for all time (the uid of a pod).
 
-    `request` is in native amounts, whatever resource names it is written with, with sidecars and overhead. `used` is
-    measured, and no part of the node's `batch_used`; a resource that was not measured is missing. `age_seconds`: since
-    it started. `batch`: it runs on what is lent, so it is no online work; else it is. `pinned`: it has CPUs of its own.
-    `ended`: it is over, and only what it used while the node was measured counts. `zones`: the NUMA zones that it is
-    bound to; empty where it may use all.
+    `request`: native amounts, whatever its resource names are, with sidecars and overhead. `used`: the measured use,
+    not part of the node's `batch_used`; a resource that was not measured is missing. `age_seconds`: since its start.
+    `batch`: it runs on lent capacity; otherwise it is online work. `pinned`: it has exclusive CPUs. `ended`: only its
+    use while the node was measured counts. `zones`: the NUMA zones to which it is bound; empty: it may use all.
     """
 
     name: str

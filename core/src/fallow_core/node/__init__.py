@@ -1,1 +1,1 @@
-"""The host as its kernel shows it: counters, memory, processes. Reads only; decides nothing."""
+"""The host as its kernel shows it: counters, memory, processes, control groups, events. It decides nothing."""

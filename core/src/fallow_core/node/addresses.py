@@ -1,4 +1,4 @@
-"""The names and addresses of this host, as a framework may know it by."""
+"""The names and addresses by which a framework may know this host."""
 
 import ipaddress
 import re
@@ -9,14 +9,14 @@ from fallow_core.node.procfs import PROC_ROOT
 
 
 def host_addresses(proc_root: Path = PROC_ROOT) -> tuple[str, ...]:
-    """Host name, full name and IP addresses of all interfaces, those of the loopback included; sorted."""
+    """Host name, full name and IP addresses of all interfaces including the loopback, sorted."""
     name = socket.gethostname()
     names = {name, _full_name(name), "localhost"}
     return tuple(sorted(names | _ipv4(proc_root / "net" / "fib_trie") | _ipv6(proc_root / "net" / "if_inet6")))
 
 
 def _full_name(name: str) -> str:
-    """As `socket.getfqdn`; a name in bytes is not looked for in the large tables of other scripts."""
+    """As `socket.getfqdn`; a name in bytes avoids loading the large tables of international names."""
     try:
         found, aliases, _ = socket.gethostbyaddr(name.encode())  # type: ignore[arg-type]  # bytes will do
     except OSError:
@@ -25,7 +25,7 @@ def _full_name(name: str) -> str:
 
 
 def _ipv4(table: Path) -> set[str]:
-    """The kernel's routing table marks an address of its own by `/32 host LOCAL` on the line after it."""
+    """The kernel's routing table marks its own addresses by `/32 host LOCAL` on the next line."""
     try:
         return set(re.findall(r"\|-- (\S+)\n\s+/32 host LOCAL", table.read_text()))
     except OSError:

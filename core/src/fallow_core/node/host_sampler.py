@@ -1,4 +1,4 @@
-"""One sample after the other of what this host uses, and which part of it is batch."""
+"""Samples the use of this host, and the part of it that is batch."""
 
 import math
 import os
@@ -11,7 +11,7 @@ from fallow_core.errors import SampleError
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.batch_cpu import BatchCpu, next_batch_cpu
 from fallow_core.node.process_files import ProcessFiles
-from fallow_core.node.process_tree import batch_processes, line_of
+from fallow_core.node.process_tree import batch_processes, self_and_ancestors
 from fallow_core.node.procfs import (
     PROC_ROOT,
     TICKS_PER_SECOND,
@@ -32,9 +32,9 @@ class _CpuReading:
 
 
 class HostSampler:
-    """Reads the host; remembers the reading before, and which processes are batch.
+    """Reads the host; it keeps the previous reading, and which processes are batch.
 
-    `clock` gives monotonic seconds, `cpu` the counters of the host from a pass over its processes.
+    `clock` returns monotonic seconds, `cpu` the counters of the host for a pass over its processes.
     """
 
     def __init__(
@@ -54,23 +54,23 @@ class HostSampler:
 
     @property
     def batch(self) -> BatchPass:
-        """The batch processes as the newest sample saw them."""
+        """The batch processes of the newest sample."""
         return self._pass
 
     @property
     def missing(self) -> Mapping[ResourceName, str]:
-        """The resources that the newest sample lacks, and why."""
+        """The resources that the newest sample lacks, with the reasons."""
         return self._missing
 
     def close(self) -> None:
-        """Close the files that it keeps."""
+        """Close the open files."""
         self._files.close()
 
     def sample(self, daemons: Collection[Process] = ()) -> NodeSample:
-        """What the host uses now; all that runs below `daemons` is batch.
+        """The present use of the host; all processes below `daemons` are batch.
 
-        CPU use is that since the sample before, so the first one has none. A resource whose reading fails or makes
-        no sense is `None`, with the reason in `missing`; the other one does not suffer.
+        CPU use is measured since the sample before, so the first sample has none. A resource whose reading fails or
+        makes no sense is `None`, with the reason in `missing`; the other resource is not affected.
         """
         self._missing = {}
         try:
@@ -78,8 +78,8 @@ class HostSampler:
         except SampleError as error:
             self._missing = {"cpu": str(error), "memory": str(error)}
             return NodeSample()
-        own = line_of(processes, os.getpid())
-        # A plugin that takes init, or the service manager, for its daemon would make all of the host batch.
+        own = self_and_ancestors(processes, os.getpid())
+        # If a plugin took init or the service manager for its daemon, all processes of the host would be batch.
         self._batch = batch_processes(processes, [each for each in daemons if each.pid not in own], self._batch)
         self._files.keep(self._batch)
         self._pass = BatchPass(at=self._clock(), processes=processes, batch=self._batch)
@@ -101,7 +101,7 @@ class HostSampler:
         before = self._cpu_before
         if before is not None and at <= before.at:
             raise SampleError(f"CPU use needs time between two readings; the clock went from {before.at} to {at}")
-        # Kept before anything can fail: a counter that started anew must not spoil every later reading too.
+        # Stored before anything can fail: a counter that was reset must not make every later reading fail too.
         batch = BatchCpu(processes=processes, batch=self._batch)
         self._cpu_before = _CpuReading(at=at, counters=counters, batch=batch)
         if before is None:

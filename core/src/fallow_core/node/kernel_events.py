@@ -1,7 +1,7 @@
-"""What wakes the loop from the kernel: pressure on CPUs and on memory, and directories that come and go.
+"""Events from the kernel: pressure on CPUs and on memory, and directories that appear or disappear.
 
-One thread waits for all of it, and costs nothing while nothing happens. Where the kernel lacks something, `missing`
-says what and why: then the next look comes by the clock alone.
+One thread waits for all events, at no cost while nothing happens. `missing` names the events that this kernel lacks,
+with the reason; the next probe then notices the changes.
 """
 
 import ctypes
@@ -16,22 +16,22 @@ from pathlib import Path
 from fallow_core.node.procfs import PROC_ROOT
 
 TRIGGERS = {"cpu": "some 50000 500000", "memory": "some 10000 500000"}
-"""So many microseconds of stall within so many: half a second is the shortest window there is. Without
-CAP_SYS_RESOURCE the kernel takes none below 2 s; looks by the clock are sooner than that.
+"""Microseconds of stall within a window; half a second is the shortest window. Without CAP_SYS_RESOURCE the kernel
+accepts only windows from 2 s on, which is longer than the interval of probes.
 """
 _IN_CREATE, _IN_DELETE, _IN_DELETE_SELF = 0x100, 0x200, 0x400
 _IN_Q_OVERFLOW, _IN_IGNORED, _IN_ONLYDIR = 0x4000, 0x8000, 0x1000000
 _CHANGES = _IN_CREATE | _IN_DELETE | _IN_DELETE_SELF
 _WATCHED = _CHANGES | _IN_ONLYDIR
 _EVENT = struct.Struct("iIII")
-"""Number of the watch, what happened, cookie, length of the name that follows; see inotify(7)."""
+"""The watch, the mask of events, a cookie, and the length of the name that follows; see inotify(7)."""
 _READ_BYTES = 1 << 16
 
 
 class KernelEvents:
-    """`pressure` and `changed` are called in its thread: with `cpu` or `memory`, and when a directory has come or gone.
+    """Calls `pressure` with `cpu` or `memory`, and `changed` after a directory has appeared or disappeared.
 
-    Both must be quick and safe from any thread.
+    Both are called in its thread, and must return quickly.
     """
 
     def __init__(
@@ -53,15 +53,15 @@ class KernelEvents:
             self._poll.register(self._inotify, select.POLLIN)
         for name, trigger in TRIGGERS.items():
             self._trigger(name, proc_root / "pressure" / name, trigger)
-        self._thread = threading.Thread(target=self._run, name="wakes", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="kernel-events", daemon=True)
         self._thread.start()
 
     def has(self, name: str) -> bool:
-        """Whether pressure on `cpu` or `memory` wakes."""
+        """Whether there are events for pressure on `cpu` or `memory`."""
         return name in self._triggers.values()
 
     def watch(self, folders: Iterable[str]) -> list[str]:
-        """From now on these are watched, as far as they are there, and no others. Those that are."""
+        """Watch these directories and no others; those that exist, which are watched now."""
         if self._inotify < 0:
             return []
         wanted, gone = set(folders), set(self._gone)
@@ -76,7 +76,7 @@ class KernelEvents:
         return list(self._watched)
 
     def close(self) -> None:
-        """End the thread, and close everything."""
+        """Stop the thread, and close all files."""
         os.write(self._stop_write, b"x")
         self._thread.join()
         for descriptor in (*self._triggers, self._stop_read, self._stop_write):
@@ -106,14 +106,14 @@ class KernelEvents:
                 if descriptor == self._inotify:
                     changed = self._drain()
                 elif events & select.POLLERR:
-                    self._poll.unregister(descriptor)  # it comes no more
+                    self._poll.unregister(descriptor)  # no further events
                 else:
                     self._pressure(self._triggers[descriptor])
             if changed:
                 self._changed()
 
     def _drain(self) -> bool:
-        """Read what is there; whether a directory has come or gone."""
+        """Read all events; whether a directory has appeared or disappeared."""
         changed = False
         with suppress(BlockingIOError):
             while content := os.read(self._inotify, _READ_BYTES):

@@ -5,8 +5,8 @@ import gc
 
 
 def give_back() -> None:
-    """Give back to the kernel what is not in use any more. It takes some ten milliseconds."""
+    """Return unused memory to the kernel. It takes about ten milliseconds."""
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it, others may not
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other C libraries than glibc may lack it
     if trim is not None:
         trim(0)

@@ -1,10 +1,9 @@
-"""The files of batch processes in /proc, kept open from one pass to the next: to open one costs more than to read it.
+"""Keeps the files of batch processes in /proc open between passes, since opening a file costs more than reading it.
 
-A file that is kept is of the process that had the pid when it was opened, whatever becomes of the pid: of one that has
-ended nothing can be read.
+An open file belongs to the process that had the pid when it was opened: after that process has ended, reads fail.
 
-Most processes sleep most of the time. One whose `stat` reads as it did before has not run and touched no page since
-(it counts page faults too), so neither is it taken apart again nor its memory read.
+Most processes sleep most of the time. If the `stat` of a process is unchanged, it has not run and touched no page since
+(`stat` counts page faults too). Then the text is not parsed again, and its memory is not read again.
 """
 
 import os
@@ -19,12 +18,12 @@ from fallow_core.node.procfs import ProcessStat
 from fallow_hookspecs import Process
 
 SPARE_DESCRIPTORS = 256
-"""So many descriptors are left for everything else."""
+"""The descriptors that are left for other purposes."""
 MOST_DESCRIPTORS = 1 << 16
 
 
 def raise_limit() -> None:
-    """Let this process have as many descriptors as it may."""
+    """Raise the limit of open files of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     with suppress(ValueError, OSError):
@@ -33,7 +32,7 @@ def raise_limit() -> None:
 
 @dataclass(slots=True)
 class _Files:
-    """`stat` and `statm` of one process, as far as they could be opened."""
+    """The open files of one process: `stat` and `statm`."""
 
     process: Process
     descriptors: dict[str, int] = field(default_factory=dict)
@@ -41,7 +40,7 @@ class _Files:
 
 @dataclass(slots=True)
 class _Read:
-    """What was read of one process. `private_bytes` is `None` until it is asked for; it holds as long as `raw` does."""
+    """The newest reading of one process. `private_bytes` is `None` until it is needed; it is valid while `raw` is."""
 
     raw: bytes
     stat: ProcessStat
@@ -58,7 +57,7 @@ class ProcessFiles:
         self._read: dict[int, _Read] = {}
 
     def stats(self) -> dict[int, ProcessStat]:
-        """All processes that this user may see, by pid; those that end meanwhile are left out.
+        """All visible processes by pid, without those that end meanwhile.
 
         :raises SampleError: as `procfs.read_processes`.
         """
@@ -66,7 +65,7 @@ class ProcessFiles:
         return procfs.read_processes(self._proc_root, lambda pid: self._stat(pid, before.get(pid)))
 
     def private_bytes(self, process: Process) -> int:
-        """As `procfs.read_private_memory`, as of the newest pass."""
+        """As `procfs.read_private_memory`, at the newest pass."""
         read = self._read.get(process.pid)
         if read is None or read.stat.process != process:
             return 0
@@ -75,7 +74,7 @@ class ProcessFiles:
         return read.private_bytes
 
     def keep(self, processes: AbstractSet[Process]) -> None:
-        """From now on keep the files of these open, as far as there are descriptors, and of no others."""
+        """Keep the files of these processes open, if there are enough descriptors, and close all others."""
         if processes == self._wanted:
             return
         self._wanted = processes
@@ -87,7 +86,7 @@ class ProcessFiles:
                 self._kept[process.pid] = _Files(process)
 
     def close(self) -> None:
-        """Close all."""
+        """Close all files."""
         self.keep(frozenset())
 
     def _stat(self, pid: int, before: _Read | None) -> ProcessStat | None:
@@ -100,7 +99,7 @@ class ProcessFiles:
         return before.stat
 
     def _content(self, pid: int, name: str) -> bytes | None:
-        """What a file of a process says; `None` if it has ended, or is not shown."""
+        """The content of a file of a process; `None` if it has ended or is hidden."""
         files = self._kept.get(pid)
         path = f"{self._proc_root}/{pid}/{name}"
         if files is None:
@@ -109,7 +108,7 @@ class ProcessFiles:
             try:
                 files.descriptors[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
-                return procfs.content_of_process(path)  # which knows what to make of it
+                return procfs.content_of_process(path)  # it handles the error
         try:
             return os.pread(files.descriptors[name], procfs.READ_BYTES, 0)
         except OSError:

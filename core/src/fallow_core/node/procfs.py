@@ -1,6 +1,6 @@
-"""What the kernel says below /proc, as numbers. Layouts are those of proc(5).
+"""Reads numbers from /proc, in the formats of proc(5).
 
-What cannot be read, or does not look as the kernel writes it, is a `SampleError` with the file and what was found.
+A file that cannot be read, or has another format, is a `SampleError` that names the file and its content.
 """
 
 import os
@@ -19,15 +19,15 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 _CPU_LIST_COUNT = re.compile(rb"^ +count: +(\d+)$", re.MULTILINE)
 READ_BYTES = 4096
-"""/proc/PID/stat and statm are far shorter."""
+"""More than the size of /proc/PID/stat and statm."""
 
 ReadProcess = Callable[[int, str], bytes | None]
-"""What a file of a process says, by pid and name; `None` where it has ended, or is hidden from this user."""
+"""Reads a file of a process, by pid and name; `None` if the process has ended or is hidden from this user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuCounters:
-    """CPU time that this host has used since boot, all CPUs together, and how many CPUs are online."""
+    """CPU time that this host has used since boot, on all CPUs, and the number of online CPUs."""
 
     busy_ticks: int
     online_cpus: int
@@ -35,7 +35,7 @@ class CpuCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryInfo:
-    """Memory of the host; what is available counts page cache that can be dropped, and pages in the lists of CPUs."""
+    """Memory of the host. Available memory includes droppable page cache, and free pages in the lists of CPUs."""
 
     total_bytes: int
     available_bytes: int
@@ -43,10 +43,10 @@ class MemoryInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """A process in one pass: who it is, whose child it is, and its CPU time in user and system mode.
+    """A process in one pass, with its parent and its CPU time in user and system mode.
 
-    `own_ticks` is its own time, `reaped_ticks` that of all descendants it has waited for. `ended`: nothing of it runs
-    any more, its parent has not waited for it yet.
+    `own_ticks` is its own time, `reaped_ticks` that of all descendants that it has waited for. `ended`: it is a zombie
+    without running threads.
     """
 
     pid: int
@@ -58,19 +58,19 @@ class ProcessStat:
     process: Process = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Made once: each look asks for it many times."""
+        """Create `process` once, since each probe uses it many times."""
         object.__setattr__(self, "process", Process(self.pid, self.start_ticks))
 
     @property
     def total_ticks(self) -> int:
-        """What its parent gets when it waits for it."""
+        """The ticks that its parent reaps."""
         return self.own_ticks + self.reaped_ticks
 
 
 def read_cpu(proc_root: Path) -> CpuCounters:
     """CPU counters of the host.
 
-    Guest time is inside user time already. Time in idle and iowait is no use; stolen time is used by other hosts.
+    User time includes guest time. Idle and iowait are no use; stolen time is used by other hosts.
     """
     path = proc_root / "stat"
     lines = [line.split() for line in _content(path).splitlines() if line.startswith(b"cpu")]
@@ -87,9 +87,9 @@ def read_cpu(proc_root: Path) -> CpuCounters:
 def read_memory(proc_root: Path) -> MemoryInfo:
     """Memory of the host in bytes.
 
-    Linux 6.7 and newer keep up to an eighth of the memory, when a process has freed it, in lists of each CPU for
-    minutes. MemFree and MemAvailable lack it, while every allocation can have it: without it the end of a task would
-    seem to have freed nothing.
+    From Linux 6.7 on the kernel keeps up to an eighth of the memory, after processes freed it, in lists of each CPU for
+    minutes. MemFree and MemAvailable exclude these pages although every allocation can use them. Without adding them,
+    the end of a task would seem to free nothing.
     """
     path = proc_root / "meminfo"
     lines = [line.split() for line in _content(path).splitlines()]
@@ -105,7 +105,7 @@ def read_memory(proc_root: Path) -> MemoryInfo:
 
 
 def read_processes(proc_root: Path, read: Callable[[int], ProcessStat | None] | None = None) -> dict[int, ProcessStat]:
-    """All processes that this user may see, by pid; those that end meanwhile are left out.
+    """All visible processes by pid, without those that end meanwhile.
 
     :param read: reads one of them, by default as `read_process`.
     """
@@ -126,25 +126,25 @@ def read_process(proc_root: Path, pid: int) -> ProcessStat | None:
 
 
 def parse_stat(proc_root: Path, pid: int, raw: bytes) -> ProcessStat:
-    """What a process's `stat` says.
+    """Parse the `stat` of a process.
 
-    :raises SampleError: no kernel writes it so.
+    :raises SampleError: its format is unknown.
     """
     path = f"{proc_root}/{pid}/stat"
-    # The name, in parentheses, may itself hold spaces, parentheses and line ends.
+    # The name in parentheses may contain spaces, parentheses and newlines.
     fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
     if len(fields) < 21 or not raw.endswith(b"\n"):
         raise _strange(path, "a name in parentheses and more than 20 fields behind it", raw)
     parent, user, system, reaped_user, reaped_system, start = _numbers(path, [fields[1], *fields[11:15], fields[19]])
-    # The first thread may have ended before the others.
+    # A process whose first thread has ended may have other running threads.
     ended = fields[0] in (b"Z", b"X") and fields[17] in (b"0", b"1")
     return ProcessStat(pid, parent, start, user + system, reaped_user + reaped_system, ended)
 
 
 def read_private_memory(proc_root: Path, pid: int, read: ReadProcess | None = None) -> int:
-    """Resident bytes of a process without pages of files and shared memory; 0 when it has ended.
+    """Resident bytes of a process without pages of files and shared memory; 0 if it has ended.
 
-    Shared pages are left out altogether, since they would count once in each process that maps them.
+    Shared pages are excluded, since they would count once in each process that maps them.
     """
     raw = (read or partial(_read, proc_root))(pid, "statm")
     if raw is None:
@@ -158,7 +158,7 @@ def read_private_memory(proc_root: Path, pid: int, read: ReadProcess | None = No
 
 
 def _in_cpu_lists_bytes(proc_root: Path) -> int:
-    """Free memory in the lists of CPUs; 0 where the kernel does not tell."""
+    """Free memory in the lists of CPUs; 0 if the kernel does not report it."""
     try:
         content = (proc_root / "zoneinfo").read_bytes()
     except OSError:
@@ -178,7 +178,7 @@ def _read(proc_root: Path, pid: int, name: str) -> bytes | None:
 
 
 def content_of_process(path: str) -> bytes | None:
-    """What a file of a process says; `None` if it has ended, or is hidden from this user.
+    """The content of a file of a process; `None` if it has ended or is hidden from this user.
 
     :raises SampleError: it cannot be read for another reason.
     """
@@ -189,7 +189,7 @@ def content_of_process(path: str) -> bytes | None:
         finally:
             os.close(file)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return None  # ended, or hidden from this user (mount option hidepid): then nobody can give it to batch
+        return None  # ended, or hidden from this user (mount option hidepid)
     except OSError as error:
         raise _unreadable(path, error) from error
 

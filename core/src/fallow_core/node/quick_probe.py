@@ -1,6 +1,6 @@
-"""A quick look at the node: a few files that stay open, read with one call each.
+"""A quick probe of the node: reads a few files that stay open, with one call each.
 
-What cannot be read, or makes no sense, is `None`: then the full looks, which come anyway, say what is wrong.
+A value that cannot be read, or makes no sense, is `None`; the next full probe reports the reason.
 """
 
 import os
@@ -25,18 +25,18 @@ _USAGE = re.compile(rb"^(?:usage_usec )?(\d+)$", re.MULTILINE)
 _NANOSECONDS = {"cpuacct.usage": 1, "cpu.stat": 1000}
 
 WINDOW_SECONDS, TICK_WINDOW_SECONDS = 0.04, 0.2
-"""Over what time CPU in use is measured: where the kernel counts nanoseconds, and where ticks of 10 ms."""
+"""The time over which CPU is measured: where the kernel counts nanoseconds, and where it counts ticks of 10 ms."""
 
 
 class KeptFile:
-    """A file that is opened once and read from its beginning again and again; opened anew where that fails."""
+    """A file that stays open and is read from its beginning each time; it is opened again after a failure."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._descriptor: int | None = None
 
     def read(self) -> bytes:
-        """The content, as far as one read brings it; empty if there is none."""
+        """The content that one read returns; empty after a failure."""
         for _ in range(2):
             try:
                 if self._descriptor is None:
@@ -47,7 +47,7 @@ class KeptFile:
         return b""
 
     def close(self) -> None:
-        """Close it until it is read again."""
+        """Close it until the next read."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -55,7 +55,7 @@ class KeptFile:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """CPU time until `at`: since some time in the past."""
+    """CPU time at `at`, since any time in the past."""
 
     at: float
     batch_seconds: float
@@ -63,18 +63,18 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class CpuLook:
-    """CPU in use in milli-cores, over a short time: of some groups, and of all else but this process."""
+class CpuReading:
+    """CPU in use in milli-cores over a short time: in batch groups, and outside of them without this process."""
 
     batch_milli: int
     others_milli: int
 
 
 class QuickProbe:
-    """Reads what the pace goes by. Belongs to one thread. `window_seconds`: over what CPU in use is measured.
+    """Reads memory and CPU in use. Belongs to one thread. `window_seconds`: the time over which CPU is measured.
 
-    `total`: the file with the CPU time of everything in nanoseconds, if there is one.
-    `missing`: why CPU in use besides batch is not known; empty if it is.
+    `total`: the file with the CPU time of the host in nanoseconds, if there is one. `missing`: why CPU in use outside
+    of batch is not known; empty if it is.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class QuickProbe:
             self.total = KeptFile(self._accounting[0].path("", "cpuacct.usage"))
             self.window_seconds = WINDOW_SECONDS
         self._before: _Reading | None = None
-        self._cpu: CpuLook | None = None
+        self._cpu: CpuReading | None = None
         self.missing = "" if self._accounting is not None else "no control group accounts CPU"
 
     def memory_used(self, near: int) -> int | None:
-        """Bytes in use, without page cache that can be dropped; above `near` without what lists of CPUs hold either."""
+        """Bytes in use without droppable page cache; from `near` on also without free pages in the lists of CPUs."""
         found = _MEMORY.match(self._memory.read())
         if found is None:
             return None
@@ -109,23 +109,23 @@ class QuickProbe:
             used -= sum(map(int, _LISTED.findall(self._zones.read()))) * PAGE_BYTES
         return max(used, 0)
 
-    def cpu(self, groups: Iterable[str]) -> CpuLook | None:
-        """CPU in use by these groups and besides them, since the last time at least `window_seconds` ago.
+    def cpu(self, groups: Iterable[str]) -> CpuReading | None:
+        """CPU in use in these groups and outside of them, over at least `window_seconds`.
 
-        The first time, and after other groups came, it is not known.
+        It is not known the first time, and after the groups have changed.
         """
         now, total, batch = self._clock(), self._total_seconds(), self._batch_seconds(frozenset(groups))
         if total is None or batch is None:
             self._before = self._cpu = None
             return None
-        # Its own work comes in bursts: were it seen as a load, it would call for more of it.
+        # The work of this process comes in bursts. Counted as load it would cause more probes.
         reading = _Reading(now, batch, total - batch - self._own_seconds())
         before, elapsed = self._before, 0.0 if self._before is None else now - self._before.at
         if before is None:
             self._before = reading
         elif elapsed >= self.window_seconds:
             self._before = reading
-            self._cpu = CpuLook(
+            self._cpu = CpuReading(
                 _milli(reading.batch_seconds - before.batch_seconds, elapsed),
                 _milli(reading.others_seconds - before.others_seconds, elapsed),
             )
@@ -138,7 +138,7 @@ class QuickProbe:
                 file.close()
 
     def _total_seconds(self) -> float | None:
-        """CPU time of everything since some time in the past."""
+        """CPU time of the host since any time in the past."""
         if self.total is not None:
             found = _USAGE.search(self.total.read())
             return None if found is None else int(found[1]) / 1e9
@@ -146,7 +146,7 @@ class QuickProbe:
         return None if found is None else sum(map(int, found.groups())) / TICKS_PER_SECOND
 
     def _batch_seconds(self, groups: frozenset[str]) -> float | None:
-        """What the groups used since they were made; `None` if other ones are meant than the last time."""
+        """CPU time of the groups since they were created; `None` if a file cannot be read."""
         if self._accounting is None:
             return None
         hierarchy, name = self._accounting
@@ -172,7 +172,7 @@ def _milli(seconds: float, elapsed_seconds: float) -> int:
 
 
 def _accounting(host_root: str, proc_root: str) -> tuple[Hierarchy, str] | None:
-    """The hierarchy that counts CPU time of groups, and the file; `None` where there is none."""
+    """The hierarchy that counts the CPU time of groups, and the name of the file; `None` if there is none."""
     for controller, name in (("cpuacct", "cpuacct.usage"), ("cpu", "cpu.stat")):
         with suppress(CgroupError):
             hierarchy = find(controller, Files(), proc_root=proc_root, host_root=host_root)

@@ -1,7 +1,7 @@
-"""Signals to processes that cannot be mistaken for others.
+"""Sends signals to processes without the risk that a reused pid gets them.
 
-A pidfd is opened first, then the start time is checked: if it is still the one that was seen, the pidfd is of that
-process, and the signal can hit no other, whatever becomes of the pid.
+A pidfd is opened first, then the start time is checked. If it is the expected one, the pidfd belongs to that process,
+so no other process can get the signal.
 """
 
 import os
@@ -17,9 +17,9 @@ from fallow_hookspecs import Process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signalled:
-    """What became of the processes of one task: how many were signalled, had gone already, or cannot be signalled.
+    """How many processes of one task were signalled, were gone already, or could not be signalled.
 
-    `refused` is for any reason, such as another user's process, or a kernel without pidfds (before Linux 5.3).
+    Reasons for `refused` are for example a process of another user, or a kernel without pidfds (before Linux 5.3).
     """
 
     sent: int = 0
@@ -27,7 +27,7 @@ class Signalled:
     refused: int = 0
 
 
-def end(processes: Iterable[Process], force: bool, proc_root: Path = PROC_ROOT) -> Signalled:
+def terminate(processes: Iterable[Process], force: bool, proc_root: Path = PROC_ROOT) -> Signalled:
     """Send each process SIGTERM, or SIGKILL with `force`; never to init or to this process."""
     number = signal.SIGKILL if force else signal.SIGTERM
     counts = {"sent": 0, "gone": 0, "refused": 0}

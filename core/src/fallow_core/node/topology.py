@@ -1,4 +1,4 @@
-"""The CPUs of this host that are online, by core and NUMA zone, as sysfs tells them."""
+"""The online CPUs of this host by core and NUMA zone, from sysfs."""
 
 from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.cpuset import parse
@@ -9,9 +9,9 @@ SYS_ROOT = "/sys/devices/system"
 
 
 def read_topology(files: Files, sys_root: str = SYS_ROOT) -> tuple[Cpu, ...]:
-    """All CPUs that are online. Where cores or zones are not told, each CPU is a core, and all are in one zone.
+    """All online CPUs. Without information about cores or zones, each CPU is a core, and all are in one zone.
 
-    :raises CgroupError: not even the list of CPUs can be read.
+    :raises CgroupError: the list of CPUs cannot be read.
     """
     path = f"{sys_root}/cpu/online"
     try:
@@ -27,7 +27,7 @@ def _zone(files: Files, sys_root: str, zone: int) -> frozenset[int]:
 
 
 def _core(files: Files, sys_root: str, cpu: int) -> int:
-    """A core goes by the lowest number of its threads."""
+    """The number of a core is the lowest number of its threads."""
     return min(_listed(files, f"{sys_root}/cpu/cpu{cpu}/topology/thread_siblings_list"), default=cpu)
 
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from fallow_core.ledger import rows as ledger_rows
 from fallow_core.ledger.implausible import wrong_pending, wrong_row, wrong_size, wrong_task
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.task_shapes import TaskShape, task_shape
-from fallow_core.log import event
+from fallow_core.log import event, write
 from fallow_core.model.listed import ListedTasks, listed
 from fallow_core.model.policy import AccountPolicy, PublishingPolicy
+from fallow_core.model.refused_inputs import RefusedInputs
+from fallow_core.planner.observations import ClusterObservation
 from fallow_core.plugins.answers import sifted
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure, LaneState
 from fallow_core.plugins.session_reads import Reads
-from fallow_core.refused_inputs import Refused
 from fallow_hookspecs import (
     Application,
     Capabilities,
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("fallow.cluster")
 
 PUBLISH_TIMEOUT_SECONDS = 20.0
+FORGET_SECONDS = 600.0
+"""A row that only an earlier process or instance knew is forgotten when its cluster reports for so long without it."""
 CALLS = ("report", "list_tasks", "offers")
 
 
@@ -99,8 +101,9 @@ class ClusterSession:
         self.lists: dict[str, ListedTasks] = {}
         self.counts = Counts()
         self.failing: dict[str, str] = {}
-        self.refused = Refused(instance.name)
+        self.refused = RefusedInputs(instance.name)
         self.inherited: frozenset[RowKey] = frozenset()
+        self._changed: set[RowKey] = set()
         self._limits = publishing
         self._before: dict[RowKey, Remembered] = {}
         self._reads = Reads(instance, publishing.report_interval_seconds)
@@ -124,29 +127,30 @@ class ClusterSession:
         """Go on from an older instance of the same cluster: with its rows and what they believe, and with what is known
         of its tasks. A call that is still under way there may be carried out as long as any without an answer.
         """
-        self.rows = {key: _ended(row, now) for key, row in old.rows.items()}
+        for row in old.rows.values():
+            self._put(_ended(row, now))
         self.inherited = frozenset(self.rows)
         self.pending, self.applications = old.pending, old.applications
         self.daemons, self.lists, self.counts = old.daemons, old.lists, old.counts
         self.published_at = old.published_at
 
-    def forget(self, keys: Iterable[RowKey]) -> None:
-        """Rows that are no longer there."""
-        for key in keys:
-            self.rows.pop(key, None)
-        self.inherited = self.inherited & self.rows.keys()
-
-    def started(self, key: RowKey) -> str:
-        """What tells this start of a row's daemon from another one; empty where its process is not seen."""
-        daemons = self.daemons.get(key.node, ())
-        return next(
-            (f"{d.process.pid}@{d.process.start_ticks}" for d in daemons if d.framework_node == key.framework_node), ""
+    def observation(self, now: float) -> ClusterObservation:
+        """What a round has to know of this cluster; the changes count from the next one on."""
+        changed, self._changed = self._changed, set()
+        return ClusterObservation(
+            policy=self.policy,
+            rows=self.rows,
+            changed=changed,
+            reported=self.reported_at is not None,
+            silent=self._is_silent(),
+            may_publish=self.may_publish(now),
+            publishing=self.publishing,
+            published_at=self.published_at,
+            pending=self.pending,
+            capabilities=self.capabilities,
+            largest_elsewhere=self.largest_elsewhere,
+            daemons=self.daemons,
         )
-
-    def task_shape(self) -> TaskShape:
-        """The shape of the tasks that are listed, on all nodes, and whether the framework heeds CPU."""
-        tasks = (task.requested for of_node in self.lists.values() for task in of_node.tasks)
-        return task_shape(tasks, honours_cpu=self.capabilities is None or self.capabilities.cpu.honoured)
 
     @property
     def reported_for_seconds(self) -> float:
@@ -175,8 +179,10 @@ class ClusterSession:
         if self._publishing is not None and self._publishing.call.done:
             self._take_answers(self._publishing, now)
             self._publishing = None
-        in_flight_seconds = self._limits.in_flight_seconds
-        self.rows = {key: ledger_rows.expired(row, now, in_flight_seconds) for key, row in self.rows.items()}
+        for row in [row for row in self.rows.values() if row.state is NodeState.GONE and row.in_flight]:
+            self._put(ledger_rows.expired(row, now, self._limits.in_flight_seconds))
+        if self._is_silent():
+            self._forget(self.inherited)
         health = self.instance.health()
         for lane, state in (("reads", health.reads.state), ("acts", health.acts.state)):
             if state is LaneState.STALLED:
@@ -205,7 +211,7 @@ class ClusterSession:
         if call is None:
             return
         for d in due:
-            self.rows[d.key] = ledger_rows.sent(self.rows[d.key], d.size, now)
+            self._put(ledger_rows.sent(self.rows[d.key], d.size, now))
             self._event(logging.INFO, "offer_sent", d.key, **asdict(d.size), why=d.why)
         self.counts.offers_sent += len(due)
         self._publishing = _Publishing(call=call, sent_at=now, keys=tuple(d.key for d in due))
@@ -219,21 +225,21 @@ class ClusterSession:
         self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
         self.reported_at = now
         why = "" if outcome.pending is None else wrong_pending(outcome.pending)
-        self.refused.note("pending", {"the cluster": why} if why else {})
+        write(self.refused.note("pending", {"the cluster": why} if why else {}))
         self.pending = None if why else outcome.pending
         elsewhere = outcome.largest_elsewhere
         why = "" if elsewhere is None else wrong_size("largest_elsewhere", elsewhere)
-        self.refused.note("largest node elsewhere", {"the cluster": why} if why else {})
+        write(self.refused.note("largest node elsewhere", {"the cluster": why} if why else {}))
         self.largest_elsewhere = None if why else elsewhere
         self.applications = outcome.applications
         self.capabilities = outcome.capabilities
         self.detail = outcome.detail
         rows, wrong = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
-        self.refused.note("report", wrong)
+        write(self.refused.note("report", wrong))
         self._take_rows(rows, now)
         seen = {RowKey(row.node, self.name, row.framework_node) for row in rows}
         self.inherited -= seen
-        self.rows = {key: row for key, row in self.rows.items() if key in seen or not _is_over(row)}
+        self._forget([key for key, row in self.rows.items() if key not in seen and _is_over(row)])
 
     def _take_rows(self, reported: Sequence[ReportRow], now: float) -> None:
         for report in reported:
@@ -247,7 +253,25 @@ class ClusterSession:
                 self._event(logging.INFO, "node_state", key, state=row.state)
             if row.foreign is not None and (before is None or row.foreign != before.foreign):
                 self._event(logging.WARNING, "size_changed_by_others", key, **asdict(row.foreign))
-            self.rows[key] = row
+            self._put(row)
+
+    def _put(self, row: Row) -> None:
+        """Replace a row; whether it changed in more than its age is noted for the next round."""
+        before = self.rows.get(row.key)
+        self.rows[row.key] = row
+        if before is None or not ledger_rows.differ_by_age_alone(before, row):
+            self._changed.add(row.key)
+
+    def _forget(self, keys: Iterable[RowKey]) -> None:
+        """Rows that are no longer there."""
+        for key in keys:
+            self.rows.pop(key, None)
+            self._changed.add(key)
+        self.inherited = self.inherited & self.rows.keys()
+
+    def _is_silent(self) -> bool:
+        """Whether the framework has reported for long enough to have named all its nodes."""
+        return self.reported_for_seconds >= FORGET_SECONDS
 
     def _resumed(self, row: Row) -> Row:
         before = self._before.pop(row.key, None)
@@ -262,7 +286,7 @@ class ClusterSession:
         self.failing.pop("list_tasks", None)
         tasks, wrong = sifted(outcome.tasks, Task, wrong_task, lambda task: task.id)
         early = {"all tasks": "it is from a time to come"} if outcome.age_seconds < 0 else {}
-        self.refused.note(f"list on {node}", early or wrong)
+        write(self.refused.note(f"list on {node}", early or wrong))
         if early:
             return
         if wrong:
@@ -288,7 +312,7 @@ class ClusterSession:
         for key in publishing.keys:
             if key in self.rows:
                 answer = answers.get((key.node, key.framework_node))
-                self.rows[key] = self._answered(self.rows[key], publishing.sent_at, answer, now)
+                self._put(self._answered(self.rows[key], publishing.sent_at, answer, now))
         self._take_rows(rows, now)
         self._reads.report_soon()
 

@@ -1,7 +1,7 @@
-"""The best set of a few units: all sets are tried, but for those that cannot be better than the best so far.
+"""The cheapest set of a few units, found by branch and bound.
 
-What a set costs at least is known before it is complete: the harm of the best units that are left for what is still
-missing, the last of them only for the part that is needed.
+The lower bound of an incomplete set adds the harm of the best remaining units for what is still missing, the last of
+them in proportion to the part that is needed.
 """
 
 from collections import Counter
@@ -12,18 +12,18 @@ from itertools import accumulate
 from fallow_core.qos.units import Budgets, Unit, may_join
 
 EXACT, MOST_STEPS = 12, 2048
-"""Of more units than `EXACT` the best set so far will do after so many steps, 10 to 20 ms."""
+"""With more units than `EXACT` the search stops after `MOST_STEPS`, 10 to 20 ms, with the best set so far."""
 
 _Price = tuple[int, int, int]
-"""Masters, terminations above budgets, and harm with the sum of ages behind it, as one number."""
+"""Masters, terminations above budgets, and harm and the sum of ages combined in one number."""
 
 
 def best_set(
     fixed: Sequence[Unit], units: Sequence[Unit], need: int, budgets: Budgets, at_most: int | None
 ) -> list[Unit] | None:
-    """The cheapest set of all the `fixed` and some of the `units` that frees `need`; `None` if there is none.
+    """The cheapest set that frees `need` with all `fixed` and some of the other units; `None` if there is none.
 
-    :param at_most: what it may free at most.
+    :param at_most: the most that it may free.
     """
     search = _Search(units, need, budgets, at_most)
     price, freed = (0, 0, 0), 0
@@ -35,7 +35,7 @@ def best_set(
 
 
 class _Search:
-    """`best` is the best set so far, `_taken` the one that is being tried, `_rooms` and `_budgets` what it leaves."""
+    """`best` is the best set so far, `_taken` the set that is being tried; `_rooms` and `_budgets` belong to that."""
 
     def __init__(self, units: Sequence[Unit], need: int, budgets: Budgets, at_most: int | None) -> None:
         self.best: list[Unit] | None = None
@@ -55,7 +55,7 @@ class _Search:
         self._steps_left = MOST_STEPS if len(units) > EXACT else 2 << len(units)
 
     def go(self, at: int, freed: int, price: _Price) -> None:
-        """Try every set that holds what is taken and any of the units from `at` on."""
+        """Try all sets of the taken units and any of the units from `at` on."""
         if freed >= self._need:
             if self._price is None or price < self._price:
                 self.best, self._price = list(self._taken), price
@@ -71,7 +71,7 @@ class _Search:
         self.go(at + 1, freed, price)
 
     def take(self, unit: Unit, price: _Price) -> _Price:
-        """The price with one more unit, which is taken."""
+        """Take one more unit; the new price."""
         self._taken.append(unit)
         if unit.gang is not None:
             self._rooms[unit.gang] += unit.take
@@ -86,7 +86,7 @@ class _Search:
         self._budgets[unit.application] += unit.terminations
 
     def _can_be_better(self, at: int, missing: int, price: _Price) -> bool:
-        """Whether the units from `at` on suffice, and may do so for less than the best set costs."""
+        """Whether the units from `at` on suffice, and the lower bound is below the price of the best set."""
         masters = price[0] + (missing > self._workers_free[at])
         terminations = -(-missing // self._largest[at])
         above = price[1] + max(terminations - sum(left for left in self._budgets.values() if left > 0), 0)

@@ -1,38 +1,38 @@
-"""Batch gets too little CPU for what runs: terminate tasks so that the others get on.
+"""Terminates tasks when batch gets too little CPU, so that the other tasks make progress.
 
     allowed      = batch capacity of the ledger = (watermark × capacity − online − system) × overcommit
-    satisfaction = allowed / requests of the tasks that nobody ends
+    satisfaction = allowed / requests of the tasks that are not terminating
     need         = their measured use × (1 − satisfaction / until)        rounded up
 
-once satisfaction is low and use is near what is allowed, both for the whole window. Less use than a hundredth of the
-node is never near: its end would give nobody anything.
+once satisfaction is low and use is close to the allowed amount, both for the whole window. Use below a hundredth of the
+node never counts as close: terminating it would help no task.
 
-The need is in measured use, not in requests: where batch is throttled its use is what there is to share, and if the
-share 1 − satisfaction / until of it comes free, the rest has as much more as it lacked. Where every task is equally
-busy that is the same share of the requests. A task that idles lowers satisfaction by its request, but its end would
-give nobody a cycle; so it does not count.
+The need is measured use, not requests: batch that is throttled shares what it uses, so when the share
+1 − satisfaction / until of that use is freed, the remaining tasks get what they lack. If all tasks are equally busy,
+this is the same share of the requests. An idle task lowers satisfaction by its request, but its termination would free
+no CPU, so it is not counted.
 
-Slow is not lost, so nothing is decided on a list of tasks that may be old, and application masters are never
-terminated.
+A slow task loses no work. Therefore nothing is decided with an incomplete list of tasks, and application masters are
+never terminated.
 """
 
 from dataclasses import dataclass, field, replace
 
 from fallow_core.model.qos_policy import CpuEvictPolicy, StrategyMode
-from fallow_core.qos.duration import Held
+from fallow_core.qos.duration import ConditionDuration
 from fallow_core.qos.need import Need, NodeView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuEvictState:
-    """`low`: for how long batch has been short of CPU. `asked_at`: when it last said that something has to be freed."""
+    """`low`: for how long batch has lacked CPU. `asked_at`: the time of the newest need."""
 
-    low: Held = field(default_factory=Held)
+    low: ConditionDuration = field(default_factory=ConditionDuration)
     asked_at: float | None = None
 
 
 def decide(view: NodeView, policy: CpuEvictPolicy, state: CpuEvictState) -> tuple[CpuEvictState, Need | None]:
-    """What has to be freed now, if anything."""
+    """The need that is due now, if any."""
     usage, capacity = view.measured("cpu"), view.ledger.cpu.capacity
     if policy.slow_is_fine or usage is None or capacity is None or not view.tasks_complete:
         return state, None

@@ -1,14 +1,14 @@
-"""How much CPU batch may use while online services need theirs: less at once, more only step by step. Pure.
+"""Decides how much CPU batch may use, so that online services get theirs. Limits fall at once and grow in steps. Pure.
 
 others   = max(used − batch_used, reserved)                  online services and the system, as measured
 allowed  = capacity − margin − others, from minimum × capacity to cap             all batch together;
-           at most `step` × capacity more than a second ago;
-           while memory stalls online services, a step less than a second ago, or than batch uses
-outside  = batch_used − used by the tasks in groups          daemons, and tasks in no group of their own
-limit    = allowed − outside, no less than minimum × capacity
+           grows by at most `step` × capacity in a second;
+           while online services wait for memory, falls by a step a second, from what batch uses
+outside  = batch_used − used by the tasks in groups          daemons, and tasks without a group
+limit    = allowed − outside, at least minimum × capacity
 
-Several groups share the limit by what their tasks requested, none much above twice what it uses while others lack it.
-It is a matter of measured use alone: that batch is slowed down changes nothing in it, so it does not swing.
+Groups share the limit in proportion to the requests of their tasks; while the limit is short, none gets much more than
+twice its use. The formula depends only on use that throttling of batch does not change, so it does not oscillate.
 """
 
 from collections.abc import Mapping
@@ -20,14 +20,14 @@ from fallow_core.model.qos_policy import CpuSuppressPolicy
 from fallow_core.qos.need import NodeView
 
 LEAST_MILLI = 10
-"""The kernel knows no smaller limit with its usual period of 100 ms."""
+"""The smallest limit that the kernel accepts with its usual period of 100 ms."""
 STEP_SECONDS = 1.0
-"""A reading after less time allows a part of a step, one after more time a whole one."""
+"""The interval of a whole step; a reading after less time allows a part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupUse:
-    """What the tasks in one group of batch use, and what they requested, in milli-cores."""
+    """The use and the requests of the tasks in one batch group, in milli-cores."""
 
     used: int
     requested: int
@@ -35,7 +35,7 @@ class GroupUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuLimits:
-    """The limit of each group in milli-cores. `why` in words where nothing new was decided, `terms` the arithmetic."""
+    """The limit of each group in milli-cores. `why`: the reason if limits stay. `terms`: inputs of the calculation."""
 
     groups: Mapping[str, int]
     terms: Mapping[str, int]
@@ -44,7 +44,7 @@ class CpuLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuSuppressState:
-    """What all batch was allowed with the newest reading, and what it came to."""
+    """What all batch was allowed with the newest reading, and the resulting limits."""
 
     allowed: int | None = None
     measured_at: float | None = None
@@ -59,9 +59,9 @@ def decide(
     *,
     pressed: bool = False,
 ) -> tuple[CpuSuppressState, CpuLimits]:
-    """The limits of the groups now. Without a good reading they stay as they are, and a group that is new has none.
+    """The limits of the groups now. Without a recent reading they stay, and a new group has none.
 
-    `pressed`: online services need batch to be slower than its use of CPU says (see `online_pressure`).
+    :param pressed: online services wait for memory (see `online_pressure`).
     """
     usage, capacity = view.measured("cpu"), view.ledger.cpu.capacity
     why = ""
@@ -70,8 +70,8 @@ def decide(
     elif not view.tasks_complete:
         why = "it is not known what on this host is batch: limits stay"
     if why or usage is None or capacity is None:
-        held = {name: limit for name, limit in state.limits.groups.items() if name in groups}
-        limits = replace(state.limits, groups=held, why=why)
+        kept = {name: limit for name, limit in state.limits.groups.items() if name in groups}
+        limits = replace(state.limits, groups=kept, why=why)
         return replace(state, limits=limits), limits
     if usage.measured_at == state.measured_at and groups.keys() == state.limits.groups.keys():
         return state, state.limits
@@ -101,7 +101,7 @@ def decide(
 
 
 def _step(measured_at: float, capacity: BatchCapacity, policy: CpuSuppressPolicy, state: CpuSuppressState) -> int:
-    """By how much more may be allowed: nothing before there is a new reading."""
+    """By how much `allowed` may grow: nothing without a new reading."""
     if measured_at == state.measured_at or state.measured_at is None:
         return 0
     part = min(measured_at - state.measured_at, STEP_SECONDS) / STEP_SECONDS

@@ -1,9 +1,9 @@
-"""Which CPUs batch runs on, where it is to run on some alone. Pure.
+"""Chooses the CPUs that batch runs on. Pure.
 
-All CPUs that batch may have are put in one order, and it gets the first of them: so a set that grows keeps what it has,
-one that shrinks gets no other CPU, and nothing has to be remembered. In that order the threads of a core are together,
-so at most one core is shared with others. Last but one comes the core of CPU 0, where a kernel does most for itself,
-last are cores with a thread that somebody else has alone.
+The CPUs that batch may have are sorted, and batch gets the first ones: a set that grows keeps its CPUs, a set that
+shrinks gets no new one, and no state is needed. The threads of a core are adjacent in this order, so at most one core
+is shared with others. The core of CPU 0, where the kernel does most of its own work, comes last but one; the last are
+cores with a thread that others use exclusively.
 """
 
 from collections import defaultdict
@@ -13,38 +13,39 @@ from itertools import zip_longest
 
 from fallow_core.model.qos_policy import Placing
 
-HOLD_MILLI = 250
-"""The limit has to be so far below a whole CPU before batch loses that."""
+DEAD_BAND_MILLI = 250
+"""How far the limit has to fall below a whole CPU before batch loses that CPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cpu:
-    """One CPU that is online: a thread of a core in a NUMA zone. Numbers of cores are unique on the node."""
+    """One online CPU: a thread of a core in a NUMA zone. Core numbers are unique on the node."""
 
     number: int
     core: int
     zone: int
 
 
-def wanted_count(limit_milli: int, before: int | None) -> int:
-    """How many CPUs a limit takes: as many as it would fill in part, and not one less for a little noise."""
+def cpu_count(limit_milli: int, before: int | None) -> int:
+    """How many CPUs a limit needs, rounded up. `before`: the previous count, which the dead band may keep."""
     count = max(-(-limit_milli // 1000), 1)
-    if before is not None and count == before - 1 and limit_milli > count * 1000 - HOLD_MILLI:
+    if before is not None and count == before - 1 and limit_milli > count * 1000 - DEAD_BAND_MILLI:
         return before
     return count
 
 
 def choose(
-    cpus: Collection[Cpu], count: int, *, within: Collection[int], barred: Collection[int], placing: Placing
+    cpus: Collection[Cpu], count: int, *, within: Collection[int], exclusive: Collection[int], placing: Placing
 ) -> frozenset[int]:
-    """The `count` CPUs that batch gets, fewer where there are no more, and never none.
+    """The CPUs that batch gets: `count`, or fewer if there are no more, but at least one.
 
-    :param within: those that its group may have at all.
-    :param barred: those that somebody has alone. If nobody else is left they are taken: a group without CPUs cannot be.
+    :param within: the CPUs that its group may have.
+    :param exclusive: the CPUs that others use exclusively. They are taken only if no other is left, since a group needs
+        a CPU.
     """
     own = [cpu for cpu in cpus if cpu.number in within]
-    free = [cpu for cpu in own if cpu.number not in barred] or own
-    taken = {cpu.core for cpu in cpus if cpu.number in barred}
+    free = [cpu for cpu in own if cpu.number not in exclusive] or own
+    taken = {cpu.core for cpu in cpus if cpu.number in exclusive}
     return frozenset(cpu.number for cpu in _in_order(free, taken, placing)[: max(count, 1)])
 
 
@@ -63,14 +64,14 @@ def _in_order(cpus: Iterable[Cpu], taken: Collection[int], placing: Placing) -> 
 
 
 def _rank(threads: Sequence[Cpu], *, is_taken: bool) -> int:
-    """The lower the better."""
+    """The position of a core in the order: lower ranks come first."""
     if is_taken:
         return 2
     return 1 if any(cpu.number == 0 for cpu in threads) else 0
 
 
 def _joined(zones: Sequence[Sequence[list[Cpu]]], placing: Placing) -> list[list[Cpu]]:
-    """The cores of all zones: zone by zone, or of each zone in turn."""
+    """The cores of all zones: zone by zone, or one core of each zone in turn."""
     if placing is Placing.PACKED:
         return [core for zone in zones for core in zone]
     return [core for turn in zip_longest(*zones) for core in turn if core is not None]

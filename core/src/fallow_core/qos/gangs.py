@@ -1,4 +1,4 @@
-"""The gangs of one node: what of each is here, and how many of its members may end before the rest is of no use."""
+"""The gangs of one node: how many members are here, and how many may be terminated before the others are useless."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -17,7 +17,7 @@ class GangKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangHere:
-    """How many members live here and elsewhere; with fewer than `minimum` in all, none is of use."""
+    """How many members live here and elsewhere; with fewer than `minimum` in all, none of them is useful."""
 
     here: int
     elsewhere: int
@@ -25,12 +25,12 @@ class GangHere:
 
     @property
     def spare(self) -> int:
-        """How many of those here may end one by one; all of them if the gang does without."""
+        """How many members here may be terminated one by one."""
         return max(min(self.here + self.elsewhere - self.minimum, self.here), 0)
 
     @property
     def useless(self) -> int:
-        """How many elsewhere would be of no use without those here."""
+        """How many members elsewhere would be useless without those here."""
         return self.elsewhere if self.elsewhere < self.minimum else 0
 
 
@@ -39,12 +39,12 @@ def gang_key(task: ObservedTask) -> GangKey | None:
     return None if task.task.gang is None else GangKey(task.cluster, task.task.gang.id)
 
 
-def gangs(living: Collection[ObservedTask], termination: Iterable[ObservedTask] = ()) -> dict[GangKey, GangHere]:
-    """The gangs of a node's tasks: those that live, and those that are terminating."""
+def gangs(living: Collection[ObservedTask], terminating: Iterable[ObservedTask] = ()) -> dict[GangKey, GangHere]:
+    """The gangs of a node's living tasks. Members that are `terminating` count neither as here nor as elsewhere."""
     members = {key: task.task.gang for task in living if (key := gang_key(task)) is not None}
-    here, leaving = Counter(map(gang_key, living)), Counter(map(gang_key, termination))
+    here, ending = Counter(map(gang_key, living)), Counter(map(gang_key, terminating))
     return {
-        key: GangHere(here=here[key], elsewhere=max(gang.members - here[key] - leaving[key], 0), minimum=gang.minimum)
+        key: GangHere(here=here[key], elsewhere=max(gang.members - here[key] - ending[key], 0), minimum=gang.minimum)
         for key, gang in members.items()
         if gang is not None
     }

@@ -1,11 +1,11 @@
-"""Floors that keep losing work to pressure are given up for a while.
+"""Gives up floors that repeatedly lose tasks to pressure.
 
-A framework keeps a node only at its floor, so that is offered where there is nothing to lend, too. While pressure lasts
-each task that starts there is terminated, and the next one starts in its place. So a floor of which pressure ended a
-task twice within `FLOOR_SECONDS` is none for as long from then on: the node is offered what it can lend, be it nothing.
+A framework keeps a node only at its floor, so the floor is offered even when nothing can be lent. While pressure lasts,
+each task that starts there is terminated and replaced by the next one. Therefore a floor that lost a task to pressure
+twice within `FLOOR_SECONDS` is given up for the same time: the node is then offered only what it can lend.
 
-Tasks that are chosen together are lost once. A loss counts when somebody has taken the order, not only when the task is
-gone: what it leaves is not to be filled again.
+Tasks that are chosen together count as one loss. A loss counts as soon as the order was accepted, so that the room is
+not filled again before the task is gone.
 """
 
 from collections import defaultdict
@@ -29,9 +29,9 @@ class Floor(NamedTuple):
 
 
 def floor_of(task: ObservedTask, need: Need, ledger: NodeLedger) -> str:
-    """The framework's node of a task that ends for pressure in a floor; empty if it is in none.
+    """The framework's node of a task that pressure terminates within a floor; empty if it is not within one.
 
-    It is in one if its row is to have no more than its floor, and has no more allocated.
+    A task is within a floor if neither the size nor the allocation of its row is above the floor.
     """
     node = task.task.framework_node
     rows = ledger.of(need.resource).rows if need.strategy in PRESSURE else ()
@@ -40,19 +40,19 @@ def floor_of(task: ObservedTask, need: Need, ledger: NodeLedger) -> str:
 
 
 def losses(terminations: Iterable[Termination]) -> Iterator[FloorLoss]:
-    """What these terminations cost floors."""
+    """The floor losses of these terminations."""
     for termination in terminations:
-        if termination.floor_of and termination.was_hit:
+        if termination.floor_of and termination.was_accepted:
             yield FloorLoss(termination.key.cluster, termination.floor_of, termination.ordered_at)
 
 
-def remembered(lost: Iterable[FloorLoss], now: float) -> tuple[FloorLoss, ...]:
-    """Those that may still decide, each once."""
+def recent(lost: Iterable[FloorLoss], now: float) -> tuple[FloorLoss, ...]:
+    """The losses that may still count, without duplicates."""
     return tuple(dict.fromkeys(loss for loss in lost if now - loss.at < 2 * FLOOR_SECONDS))
 
 
 def given_up(terminations: Terminations, now: float) -> dict[Floor, float]:
-    """Until when each floor is given up."""
+    """The floors that are given up, each with the end of that time."""
     times: defaultdict[Floor, set[float]] = defaultdict(set)
     under_way = (termination for termination in terminations.active if termination.is_under_way)
     for loss in (*terminations.floor_losses, *losses(under_way)):

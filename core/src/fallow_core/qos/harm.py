@@ -1,18 +1,17 @@
-"""What terminating a task would cost, in milli-core-seconds: every term, so that the sum can be checked by hand.
+"""The harm of terminating a task, in milli-core-seconds, with every term, so that the sum can be checked by hand.
 
     size  = requested CPU + requested memory, 4 GiB counting as one core
     work  = age × size × the share that no checkpoint or shuffle service keeps
     total = work × priority × near its end × gang + charge
 
-- priority: 100 %, and 100 % more for each lower level that runs on the node: of applications in the cluster, of tasks
-  in the application. Only the order of priorities means something, not their size.
-- near its end: 100 % ÷ the share of its time that is left, at most 10,000 %. A task that would have ended soon is
-  spared, and frees its resources all the same.
-- gang: members on this node and those elsewhere that would be of no use, ÷ members on this node; 100 % for one that its
-  gang can do without.
-- charge: a signal counts as a failure of the application; as much again for each of its terminations lately.
+- priority: 100 %, plus 100 % for each lower level that runs on the node, among the applications of the cluster and
+  among the tasks of the application. Only the order of priorities matters, not their values.
+- near its end: 100 % ÷ the share of its time that is left, at most 10,000 %. A task that will finish soon is spared: it
+  frees its resources anyway.
+- gang: (members on this node + useless members elsewhere) ÷ members on this node; 100 % if the gang can spare the task.
+- charge: a signal counts as a failure of the application; the same again for each of its recent terminations.
 
-The oldest age that is known on the node stands in for one that is not: not known is not zero.
+If the age of a task is not known, the oldest known age on the node is used instead.
 """
 
 from collections import defaultdict
@@ -52,7 +51,7 @@ class Harm:
 
     @property
     def arithmetic(self) -> str:
-        """The sum in words, in core-seconds."""
+        """The calculation as text, in core-seconds."""
         return (
             f"{self.total / 1000:.0f} core-s = {self.age_ms / 1000:.0f} s × {self.size_milli / 1000:g} cores"
             f" × {self.lost_permille / 10:g} % lost × priority {self.priority_percent} %"
@@ -63,17 +62,17 @@ class Harm:
 def harms(
     tasks: Sequence[ObservedTask],
     policy: TerminationPolicy,
-    terminations_lately: Mapping[ApplicationKey, int],
-    termination: Iterable[ObservedTask] = (),
+    recent_terminations: Mapping[ApplicationKey, int],
+    terminating: Iterable[ObservedTask] = (),
 ) -> Callable[[ObservedTask], Harm]:
-    """The function that gives the harm of each of these tasks, which are all that live on the node, beside those that
-    are terminating. A member of a gang ends with all others here.
+    """A function for the harm of one of these tasks: all living tasks of the node. All members of a gang here are
+    terminated together.
     """
     oldest_ms = max((_ms(t.task.age_seconds) for t in tasks if t.task.age_seconds is not None), default=0)
     applications = _ranks((t.cluster, _application_level(t)) for t in tasks)
     own = _ranks((t.application_key, (t.task.priority,)) for t in tasks)
     charge = policy.charge_core_seconds * 1000
-    of_gangs = gangs(tasks, termination)
+    of_gangs = gangs(tasks, terminating)
 
     def harm(task: ObservedTask) -> Harm:
         age_ms = _age_ms(task, oldest_ms)
@@ -85,24 +84,24 @@ def harms(
             priority_percent=100 * (1 + rank),
             near_end_percent=100_000 // max(_left_permille(task, age_ms), _LEAST_LEFT_PERMILLE),
             gang_percent=_gang_percent(None if (key := gang_key(task)) is None else of_gangs[key]),
-            charge=charge * (1 + terminations_lately.get(task.application_key, 0)),
+            charge=charge * (1 + recent_terminations.get(task.application_key, 0)),
         )
 
     return harm
 
 
 def size_milli(requested: Resources) -> int:
-    """How large a task is, as milli-cores."""
+    """The size of a task in milli-cores."""
     return requested.cpu_milli + requested.memory_bytes * 1000 // MEMORY_BYTES_PER_CORE
 
 
 def _application_level(task: ObservedTask) -> tuple[int, ...]:
-    """The priority of its application, below all others where the framework itself may end the task at any time."""
+    """The priority of its application; below all others if the framework itself may terminate the task at any time."""
     return not task.task.opportunistic, task.application.priority if task.application is not None else 0
 
 
 def _ranks(levels: Iterable[tuple[Hashable, tuple[int, ...]]]) -> dict[tuple[Hashable, tuple[int, ...]], int]:
-    """For each level of each group, how many lower ones there are in its group."""
+    """For each level of each group, the number of lower levels in the group."""
     groups: defaultdict[Hashable, set[tuple[int, ...]]] = defaultdict(set)
     for group, level in levels:
         groups[group].add(level)
@@ -120,7 +119,7 @@ def _age_ms(task: ObservedTask, oldest_ms: int) -> int:
 
 
 def _left_permille(task: ObservedTask, age_ms: int) -> int:
-    """How much of its time is left: by its expected end, else by its progress, else by that of its application."""
+    """The share of its time that is left: by its expected end, else its progress, else that of its application."""
     if task.task.ends_in_seconds is not None:
         left_ms = _ms(task.task.ends_in_seconds)
         return left_ms * 1000 // max(age_ms + left_ms, 1)

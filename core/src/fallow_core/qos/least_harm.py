@@ -1,9 +1,8 @@
-"""The cheapest set that frees enough.
+"""The cheapest set of units that frees enough.
 
-Of up to twenty units the best set is searched for, and found unless very many are nearly as good. Of more, the best
-next one is taken again and again, and only the twenty around the point where it is enough are searched. That is done
-once for the least harm and once for the fewest terminations (budgets may forbid many small ones), and the cheaper set
-wins.
+Up to twenty units are searched for the best set (`best_set`). More units are sorted greedily, and only the twenty
+around the point where they suffice are searched. This is done once by harm and once by the number of terminations,
+since budgets may forbid many small terminations, and the cheaper set is chosen.
 """
 
 from collections import Counter
@@ -13,24 +12,24 @@ from fallow_core.qos.best_set import best_set
 from fallow_core.qos.units import Budgets, Unit, cost, freed, may_join
 
 EDGE = 20
-"""Among how many units the best set is searched for."""
+"""The number of units that are searched for the best set."""
 
 Price = Callable[[Unit, int], float]
-"""How good a unit is as the next one while so much is missing; less is better."""
+"""The price of a unit as the next one, by the amount that is still missing."""
 
 
 def cheapest(units: Iterable[Unit], need: int, budgets: Budgets, at_most: int | None = None) -> tuple[Unit, ...]:
-    """The cheapest units that free `need` together; all that free anything where even those do not suffice.
+    """The cheapest units that free `need` together; if all units do not suffice, all that free something.
 
-    The least harmful comes first, no unit is redundant, and the order of `units` does not matter.
+    The least harmful unit comes first. No unit is redundant. The order of `units` does not matter.
 
-    :param at_most: a set that frees no more than this, if one is found.
+    :param at_most: the most that the set may free, if such a set is found.
     """
     useful = sorted((unit for unit in units if unit.freed > 0), key=lambda unit: unit.name)
     most = _most(useful)
     if freed(most) < need:
         return _without_redundant(most, need)
-    # Of many units, parts of gangs may be in the way of the whole ones: so both.
+    # With many units, members of gangs may displace whole gangs, so both are tried.
     pools = [useful, most] if len(useful) > EDGE and len(most) < len(useful) else [useful]
     prices = (_harm_for_what_is_freed, _smallness) if len(useful) > EDGE else (_harm_for_what_is_freed,)
     tries = [
@@ -45,7 +44,7 @@ def cheapest(units: Iterable[Unit], need: int, budgets: Budgets, at_most: int | 
 
 
 def _most(units: Iterable[Unit]) -> list[Unit]:
-    """A set that frees as much as any: of a gang the whole of it, or the largest parts if it may not end whole."""
+    """A set that frees the most: whole gangs, or their largest members if a gang may not be terminated whole."""
     rooms: Counter[tuple[str, ...]] = Counter()
     found = []
     for unit in sorted(units, key=lambda unit: (-unit.take, -unit.freed, unit.name)):
@@ -59,16 +58,16 @@ def _most(units: Iterable[Unit]) -> list[Unit]:
 def _cheapest_by(
     price: Price, units: Sequence[Unit], need: int, budgets: Budgets, at_most: int | None
 ) -> list[Unit] | None:
-    """The best set found of those that hold the first best units, and any of those where it becomes enough."""
+    """The best set of the first units by this price, and any of those around the point where they suffice."""
     ordered, enough = _best_first(price, units, need, budgets)
     first = max(min(enough - EDGE // 2, len(ordered) - EDGE), 0)
     return best_set(ordered[:first], ordered[first : first + EDGE], need, budgets, at_most)
 
 
 def _best_first(price: Price, units: Sequence[Unit], need: int, budgets: Budgets) -> tuple[list[Unit], int]:
-    """The units in the order in which each is the best next one, and how many of them are enough.
+    """The units in greedy order, and how many of them suffice.
 
-    Those for which their gangs have no room left come last.
+    Units for which their gang has no room come last.
     """
     left, taken, missing, budget = list(units), list[Unit](), need, Counter(budgets)
     rooms: Counter[tuple[str, ...]] = Counter()
@@ -100,7 +99,7 @@ def _smallness(unit: Unit, missing: int) -> float:
 
 
 def _without_redundant(units: Iterable[Unit], need: int) -> tuple[Unit, ...]:
-    """Without those that the others make redundant, the most harmful first."""
+    """Remove redundant units, the most harmful first."""
     kept = sorted(units, key=lambda unit: (unit.masters, unit.harm, unit.age_ms, unit.name))
     for unit in reversed(kept):
         if freed(kept) - unit.freed >= need:

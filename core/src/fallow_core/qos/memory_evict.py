@@ -1,10 +1,9 @@
-"""Memory of the node runs out: terminate tasks until use would be at the lower threshold.
+"""Terminates tasks when the node runs out of memory, until its use would be at the lower threshold.
 
     need = used − capacity × lower threshold − measured use of terminating tasks      once used ≥ capacity × threshold
 
-`used` is without page cache that can be dropped. The lower threshold below the threshold keeps it from asking for a
-little again and again. This is the only strategy that may end application masters: without memory the kernel would end
-anything.
+`used` excludes page cache that can be dropped. The gap between both thresholds avoids a series of small needs. Only
+this strategy may terminate application masters: when memory is exhausted the kernel may kill any process.
 """
 
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from fallow_core.qos.need import Need, NodeView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEvictState:
-    """`asked_at`: when it last said that something has to be freed."""
+    """`asked_at`: the time of the newest need."""
 
     asked_at: float | None = None
 
 
 def decide(view: NodeView, policy: MemoryEvictPolicy, state: MemoryEvictState) -> tuple[MemoryEvictState, Need | None]:
-    """What has to be freed now, if anything."""
+    """The need that is due now, if any."""
     usage = view.measured("memory")
     if usage is None or usage.used * 100 < usage.capacity * policy.threshold_percent:
         return state, None

@@ -1,11 +1,11 @@
-"""Memory of the node runs short: cold memory of batch is pushed out before anything is terminated. Pure.
+"""Reclaims cold memory of batch when the node's memory runs short, before any task is terminated. Pure.
 
     excess = used − capacity × threshold                    once used ≥ capacity × threshold
-    step   = min(excess, capacity × step, Σ cold)      shared among the groups by what is cold in each
-    cold   = file pages that can be dropped + anonymous pages that can be swapped, both not used lately
+    step   = min(excess, capacity × step, Σ cold)      shared among the groups in proportion to `cold`
+    cold   = inactive file pages that can be dropped + inactive anonymous pages that can be swapped
 
-Dropping file pages spares the online services' own; it does not lower `used`, which leaves them out. Only what can be
-swapped may spare a task its end.
+Dropping file pages of batch protects those of online services; it does not lower `used`, which excludes them. Only
+swapping may make a termination unnecessary.
 """
 
 from collections.abc import Mapping
@@ -16,25 +16,25 @@ from fallow_core.model.qos_policy import MemoryReclaimPolicy, StrategyMode
 from fallow_core.qos.need import NodeView
 
 LEAST_BYTES = 1 << 20
-"""Less is not worth a step."""
+"""The smallest step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMemory:
-    """The cold memory of one group of batch, in bytes: what can be dropped, and what there is swap for."""
+    """The cold memory of one batch group, in bytes: droppable file pages, and anonymous pages that fit into swap."""
 
     droppable: int
     swappable: int
 
     @property
     def cold(self) -> int:
-        """All that a step may push out."""
+        """The most that a step may reclaim."""
         return self.droppable + self.swappable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reclaim:
-    """One step: so many bytes of each group. `terms` is the arithmetic."""
+    """One step: the bytes to reclaim from each group. `terms`: the inputs of the calculation."""
 
     groups: Mapping[str, int]
     enforce: bool
@@ -44,7 +44,7 @@ class Reclaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReclaimState:
-    """`begun_at`: the first step since memory is short. `asked_at`: the newest. `swappable`: what may still come."""
+    """`begun_at`: the first step since memory is short. `asked_at`: the newest one. `swappable`: what may be freed."""
 
     begun_at: float | None = None
     asked_at: float | None = None
@@ -54,7 +54,7 @@ class MemoryReclaimState:
 def decide(
     view: NodeView, groups: Mapping[str, GroupMemory], policy: MemoryReclaimPolicy, state: MemoryReclaimState
 ) -> tuple[MemoryReclaimState, Reclaim | None]:
-    """The step that is due now, if any. Without a good reading there is none."""
+    """The step that is due now, if any; none without a recent reading."""
     state = replace(state, swappable=sum(group.swappable for group in groups.values()))
     usage = view.measured("memory")
     if usage is None:

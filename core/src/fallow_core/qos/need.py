@@ -1,4 +1,4 @@
-"""What a strategy looks at, and what it says has to be freed."""
+"""The input of a strategy, and its result: what has to be freed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from fallow_hookspecs import ResourceName, TaskState
 class NodeView:
     """One node at one moment.
 
-    `tasks_complete`: the list of tasks is complete and fresh, so that a task which is not in it has gone.
-    `terminating`: the tasks that are being freed already, by whomever. `may_pay`: what each account may still lose to
-    overdraft, in bytes. An account that is missing there loses nothing: it is adopted, its take-back is under way, its
-    blast radius is used up, or its framework does not honour memory. `stopped`: the accounts of which the operator
-    wants nothing to run. A reading older than `stale_seconds` is as good as none.
+    `tasks_complete`: the list of tasks is complete and recent, so a task that is not in it is gone. `terminating`: the
+    tasks that are being freed already, by Fallow or by others. `termination_budget_bytes`: the requests that may still
+    be terminated for overdraft, by account. An account that is missing has no budget: it is adopted, its take-back is
+    under way, its blast radius is used up, or its framework does not enforce memory. `stopped`: the accounts that the
+    operator stopped. A reading older than `stale_seconds` is ignored.
     """
 
     node: str
@@ -28,17 +28,17 @@ class NodeView:
     tasks: tuple[ObservedTask, ...]
     tasks_complete: bool
     terminating: frozenset[TaskKey] = frozenset()
-    may_pay: Mapping[str, int] = field(default_factory=dict)
+    termination_budget_bytes: Mapping[str, int] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     stale_seconds: float = 10.0
 
     def measured(self, resource: ResourceName) -> Usage | None:
-        """The use of the node, `None` if it is not known or too old."""
+        """The use of the node; `None` if it is not known or too old."""
         usage = self.sample.of(resource)
         return usage if usage is not None and self._is_fresh(usage.measured_at) else None
 
     def use(self, task: ObservedTask, resource: ResourceName) -> int | None:
-        """The measured use of a task, `None` if it is not known or too old."""
+        """The measured use of a task; `None` if it is not known or too old."""
         usage = task.usage
         return usage.amount(resource) if usage is not None and self._is_fresh(usage.measured_at) else None
 
@@ -47,13 +47,13 @@ class NodeView:
         return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.terminating)
 
     def living(self) -> tuple[ObservedTask, ...]:
-        """The tasks that nobody ends."""
+        """The tasks that are not terminating."""
         return tuple(
             t for t in self.tasks if t.key not in self.terminating and t.task.state is not TaskState.TERMINATING
         )
 
     def cooled_down(self, asked_at: float | None, seconds: float) -> bool:
-        """Whether so much time has passed since then; also if there was no then."""
+        """Whether this time has passed since the newest need, or there was none."""
         return asked_at is None or self.now - asked_at >= seconds
 
     def _is_fresh(self, measured_at: float) -> bool:
@@ -62,11 +62,11 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """So much of one resource has to be freed: `amount` in its unit, above what is being freed already.
+    """`amount` of one resource has to be freed, in its unit, in addition to what is being freed already.
 
-    `counted_by`: what a victim is credited with, its measured use (pressure) or its request (overdraft). `masters`:
-    application masters may end for it, when nothing else suffices. `clusters`: the accounts that have to pay, `None`
-    for all. `at_most`: no more than this may end. `why` in words, `terms` the arithmetic.
+    `counted_by`: what a termination frees, the measured use of the task (pressure) or its request (overdraft).
+    `masters`: application masters may be terminated if nothing else suffices. `clusters`: the accounts whose tasks may
+    be terminated; `None`: all. `at_most`: the most that may be freed. `terms`: the inputs of the calculation.
     """
 
     strategy: str

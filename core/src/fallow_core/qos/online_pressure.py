@@ -1,10 +1,10 @@
-"""Memory stalls online services although the node's use is below every line: batch is slowed down. Pure.
+"""Detects online services that wait for memory although the node's use is below all thresholds. Pure.
 
 stall    = share of the last 10 s in which some task of an online group waited for memory (PSI, `some avg10`)
-pressed  = from when a group's stall reaches `threshold` until no group's is `lower_threshold` or more
+pressed  = from when the stall of a group reaches `threshold` until the stalls of all groups are below `lower_threshold`
 
-It is the stall of the online groups alone: batch that is held back stalls as well, and says nothing of the others.
-While it is pressed, `cpu_suppress` gives batch a step less each second than it uses.
+Only online groups count: batch that is throttled stalls too. While online services are pressed, `cpu_suppress` lowers
+the CPU of batch by a step each second.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fallow_core.model.qos_policy import OnlinePressurePolicy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlinePressureState:
-    """`stalls`: of each online group in percent, as it was read last. `pressed_at`: since when it is, if it is."""
+    """`stalls`: the newest stall of each online group in percent. `pressed_at`: when the pressure began, if any."""
 
     stalls: Mapping[str, float]
     pressed_at: float | None = None
@@ -24,7 +24,7 @@ class OnlinePressureState:
 def decide(
     stalls: Mapping[str, float], policy: OnlinePressurePolicy, state: OnlinePressureState, now: float
 ) -> OnlinePressureState:
-    """Whether it is pressed now. A group that could not be read is left out; without any reading all stays as it is."""
+    """Whether online services are pressed now, by the groups that could be read; without any the state stays."""
     if not stalls:
         return replace(state, stalls={})
     worst = max(stalls.values())

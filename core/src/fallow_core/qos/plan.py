@@ -1,13 +1,13 @@
-"""All strategies of one node, joined: who is to end now, and for which need.
+"""Combines the strategies of one node: which tasks to terminate now, and for which need.
 
-The order is fixed: memory pressure, CPU, overdraft. Who was chosen for one need is terminating when the next strategy
-looks, so nobody ends twice and what is freed serves both.
+The order is fixed: memory pressure, CPU, overdraft. For each strategy the victims of the earlier ones are already
+terminating, so no task is chosen twice, and what is freed counts for both needs.
 
-A strategy that only observes goes through the same steps. Whom it would have ended is terminating from then on in the
-eyes of observing strategies, until the task is gone: so it says each termination once, and then what would have come
-next. An enforcing strategy sees only what is really termination.
+A strategy in observe mode takes the same steps. For all observing strategies its victims count as terminating until
+they are gone, so each termination is reported once, and then what would have followed. Enforcing strategies see only
+real terminations.
 
-Throttling comes before all of them (`throttling_first`): as long as it may still bring what is lacking, nothing ends.
+Throttling comes first (`relief`): while it may still free what is lacking, no task is terminated.
 """
 
 from collections import Counter
@@ -22,71 +22,38 @@ from fallow_core.qos.cpu_evict import CpuEvictState
 from fallow_core.qos.memory_evict import MemoryEvictState
 from fallow_core.qos.need import Need, NodeView
 from fallow_core.qos.overdraft_evict import OverdraftEvictState
-from fallow_core.qos.victims import Choice, Past, choose
+from fallow_core.qos.victims import Choice, History, choose
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanState:
-    """What the strategies of a node remember. `pretended`: tasks that observing strategies would have ended."""
+    """The states of the strategies. `would_terminate`: the victims of observing strategies."""
 
     memory_evict: MemoryEvictState = field(default_factory=MemoryEvictState)
     cpu_evict: CpuEvictState = field(default_factory=CpuEvictState)
     overdraft_evict: OverdraftEvictState = field(default_factory=OverdraftEvictState)
-    pretended: frozenset[TaskKey] = frozenset()
+    would_terminate: frozenset[TaskKey] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttled:
-    """`possible`: it can bring something. `begun_at`: since when it does, for what is lacking now."""
+def plan(view: NodeView, policy: QosPolicy, state: PlanState, history: History) -> tuple[PlanState, tuple[Choice, ...]]:
+    """The choices for a node; only those whose need says `enforce` are carried out.
 
-    possible: bool = False
-    begun_at: float | None = None
-
-    def may_still_bring(self, window_seconds: float, now: float) -> bool:
-        """Whether it is to be waited for."""
-        return self.possible and (self.begun_at is None or now - self.begun_at < window_seconds)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Throttles:
-    """What enforcing strategies do on a node before anything is terminated."""
-
-    memory: Throttled = field(default_factory=Throttled)
-    cpu: Throttled = field(default_factory=Throttled)
-
-
-def throttling_first(policy: QosPolicy, throttles: Throttles, now: float) -> QosPolicy:
-    """The policy by which tasks may be terminated at this moment.
-
-    While memory that could be pushed out is, or has yet to be, tasks end only at the critical threshold. While a CPU
-    limit is younger than the window of `cpu_evict`, no task ends for CPU.
-    """
-    memory, reclaim = policy.memory_evict, policy.memory_reclaim
-    if throttles.memory.may_still_bring(reclaim.window_seconds, now):
-        memory = replace(memory, threshold_percent=max(memory.threshold_percent, reclaim.critical_percent))
-    cpu = policy.cpu_evict
-    if throttles.cpu.may_still_bring(cpu.window_seconds, now):
-        cpu = replace(cpu, slow_is_fine=True)
-    return replace(policy, memory_evict=memory, cpu_evict=cpu)
-
-
-def plan(view: NodeView, policy: QosPolicy, state: PlanState, past: Past) -> tuple[PlanState, tuple[Choice, ...]]:
-    """Decide about a node. Only a choice whose need says `enforce` is to be carried out.
-
-    A choice without victims says that something has to be freed and nobody may end for it.
+    A choice without victims means that no task may be terminated for the need.
     """
     view = replace(view, stale_seconds=policy.stale_seconds)
-    pretended = state.pretended & {task.key for task in view.tasks} if view.tasks_complete else state.pretended
-    joined = _Joined(view, policy.termination, past, pretended)
+    would_terminate = (
+        state.would_terminate & {task.key for task in view.tasks} if view.tasks_complete else state.would_terminate
+    )
+    combined = _Combined(view, policy.termination, history, would_terminate)
     state = PlanState(
-        memory_evict=joined.step(memory_evict.decide, policy.memory_evict, state.memory_evict, MemoryEvictState()),
-        cpu_evict=joined.step(cpu_evict.decide, policy.cpu_evict, state.cpu_evict, CpuEvictState()),
-        overdraft_evict=joined.step(
+        memory_evict=combined.step(memory_evict.decide, policy.memory_evict, state.memory_evict, MemoryEvictState()),
+        cpu_evict=combined.step(cpu_evict.decide, policy.cpu_evict, state.cpu_evict, CpuEvictState()),
+        overdraft_evict=combined.step(
             overdraft_evict.decide, policy.overdraft_evict, state.overdraft_evict, OverdraftEvictState()
         ),
-        pretended=joined.pretended,
+        would_terminate=combined.would_terminate,
     )
-    return state, tuple(joined.choices)
+    return state, tuple(combined.choices)
 
 
 class _StrategyPolicy(Protocol):
@@ -99,13 +66,13 @@ _State = TypeVar("_State")
 
 
 @dataclass(slots=True)
-class _Joined:
-    """The strategies so far. `chosen`: whom enforcing ones chose."""
+class _Combined:
+    """The strategies so far. `chosen`: the victims of enforcing ones."""
 
     view: NodeView
     policy: TerminationPolicy
-    past: Past
-    pretended: frozenset[TaskKey]
+    history: History
+    would_terminate: frozenset[TaskKey]
     chosen: frozenset[TaskKey] = frozenset()
     choices: list[Choice] = field(default_factory=list)
 
@@ -116,22 +83,22 @@ class _Joined:
         state: _State,
         unused: _State,
     ) -> _State:
-        """Ask one strategy; `unused` is the state of one that is off."""
+        """Ask one strategy; `unused` is the state of a strategy that is off."""
         if policy.mode is StrategyMode.OFF:
             return unused
         observes = policy.mode is StrategyMode.OBSERVE
-        termination = self.chosen | self.pretended if observes else self.chosen
-        view = replace(self.view, terminating=self.view.terminating | termination)
+        victims_before = self.chosen | self.would_terminate if observes else self.chosen
+        view = replace(self.view, terminating=self.view.terminating | victims_before)
         state, need = decide(view, policy, state)
         if need is not None:
-            choice = choose(need, view, self.policy, self._past(termination - self.view.terminating))
+            choice = choose(need, view, self.policy, self._history(victims_before - self.view.terminating))
             victims = frozenset(victim.task.key for victim in choice.victims)
             self.choices.append(choice)
-            self.pretended |= victims if observes else frozenset()
+            self.would_terminate |= victims if observes else frozenset()
             self.chosen |= frozenset() if observes else victims
         return state
 
-    def _past(self, termination: frozenset[TaskKey]) -> Past:
-        """With the terminations that nobody carried out yet."""
-        counts = Counter(task.application_key for task in self.view.tasks if task.key in termination)
-        return replace(self.past, terminations_lately=counts + Counter(self.past.terminations_lately))
+    def _history(self, victims: frozenset[TaskKey]) -> History:
+        """With the terminations that were chosen in this round."""
+        counts = Counter(task.application_key for task in self.view.tasks if task.key in victims)
+        return replace(self.history, recent_terminations=counts + Counter(self.history.recent_terminations))

@@ -1,4 +1,4 @@
-"""One task on its way out: what is known of it, and what its age and the answers to its orders make of it."""
+"""One termination: its state, and the transitions by its age and by the answers to its orders."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,7 +12,7 @@ LONGEST_BACK_OFF_SECONDS = 3600.0
 
 
 class Phase(StrEnum):
-    """`FAILED`: it is not being freed; who else could be terminated is looked for."""
+    """`FAILED`: the task is not being freed, so other tasks are considered."""
 
     GRACEFUL = "graceful"
     FORCED = "forced"
@@ -20,7 +20,7 @@ class Phase(StrEnum):
 
 
 class Route(StrEnum):
-    """Who is given the order: the plugin on the node, the controller's instance of it, or the Eviction API."""
+    """Who gets the order: the plugin on the node, the controller's instance of it, or the Eviction API."""
 
     PLUGIN = "plugin"
     CONTROLLER = "controller"
@@ -29,12 +29,12 @@ class Route(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Termination:
-    """One task on its way out; times are seconds of the caller's clock.
+    """The termination of one task; times are seconds of the caller's clock.
 
-    `ours`: Fallow ends it; else the framework does, and nothing is ordered. `ordered_at`: the first time, the grace
-    counts from it. `asked_at`: the newest order that was given; `None` if one is due at once. `answered`: somebody took
-    it. `note`: why it failed, or what the newest answer complained of. `attempts`: this one included. `floor_of`: the
-    framework's node that has it in its floor; see `floors`.
+    `ours`: Fallow terminates the task; otherwise its framework does, and no order is given. `ordered_at`: the first
+    order; the grace counts from it. `asked_at`: the newest order; `None` if one is due at once. `answered`: the newest
+    order was accepted. `note`: why it failed, or the problem in the newest answer. `attempts` includes this one.
+    `floor_of`: the framework's node whose floor contains the task; see `given_up_floors`.
     """
 
     key: TaskKey
@@ -60,16 +60,16 @@ class Termination:
 
     @property
     def strategy(self) -> str:
-        """The strategy that chose it: its reason begins with it."""
+        """The strategy that chose the task: the beginning of the reason."""
         return self.reason.partition(":")[0]
 
     @property
-    def was_hit(self) -> bool:
-        """Whether somebody took an order to end it, as far as is known."""
+    def was_accepted(self) -> bool:
+        """Whether an order to terminate the task was accepted, or forced."""
         return self.ours and (self.answered or self.forced_at is not None)
 
-    def grown_older(self, now: float) -> "Termination":
-        """Forced once its grace has passed."""
+    def forced_if_due(self, now: float) -> "Termination":
+        """Forced if its grace has passed."""
         if not self.ours or self.phase is not Phase.GRACEFUL or now < self.ordered_at + self.grace_seconds:
             return self
         return replace(self, phase=Phase.FORCED, forced_at=now, asked_at=None, answered=False)
@@ -81,7 +81,7 @@ class Termination:
         return self.asked_at is None or now - self.asked_at >= policy.repeat_seconds
 
     def is_overdue(self, policy: TerminationPolicy, now: float) -> bool:
-        """Whether it should be gone. One of ours can only fail once it was forced, however late that was."""
+        """Whether the task should be gone. One of ours fails only after it was forced, however late that was."""
         if not self.is_under_way:
             return False
         if self.ours:
@@ -89,7 +89,7 @@ class Termination:
         return now >= self.ordered_at + self.grace_seconds + policy.margin_seconds
 
     def answered_with(self, answer: KillAnswer, now: float) -> "Termination":
-        """After an answer to its newest order. Nothing changes where the order failed: it will be given again."""
+        """The state after an answer to the newest order. A failure changes only the note: the order is repeated."""
         match answer.result:
             case KillResult.TERMINATING | KillResult.ALREADY_GONE:
                 return replace(self, answered=True, note="")
@@ -103,24 +103,24 @@ class Termination:
                 return replace(self, note=answer.reason)
 
     def failed(self, why: str, now: float) -> "Termination":
-        """It could not be terminated."""
+        """The failed state."""
         return replace(self, phase=Phase.FAILED, failed_at=now, note=f"{why} ({self.note})" if self.note else why)
 
     def is_left_alone(self, policy: TerminationPolicy, now: float) -> bool:
-        """Whether it failed so lately that it is not tried again: twice as long after each attempt."""
+        """Whether its back-off time runs, which doubles with each attempt."""
         seconds = min(policy.back_off_seconds * 2.0 ** (self.attempts - 1), LONGEST_BACK_OFF_SECONDS)
         return self.failed_at is not None and now < self.failed_at + seconds
 
 
 class Hit(NamedTuple):
-    """An application lost a task then."""
+    """When an application lost a task."""
 
     application: ApplicationKey
     at: float
 
 
 class FloorLoss(NamedTuple):
-    """The floor of a framework's node lost a task, which was chosen to end then."""
+    """When a task within the floor of a framework's node was chosen for termination."""
 
     cluster: str
     framework_node: str
@@ -129,7 +129,7 @@ class FloorLoss(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminations:
-    """All terminations of a node. Of those that are over `hits`, as far back as budgets reach, and `floor_losses`."""
+    """All terminations of a node. `hits` and `floor_losses` are those of finished terminations that still count."""
 
     active: tuple[Termination, ...] = ()
     hits: tuple[Hit, ...] = ()
@@ -138,7 +138,7 @@ class Terminations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """An order to be given now, to whom and for which cluster."""
+    """An order that is due now, with its route and its cluster."""
 
     cluster: str
     route: Route

@@ -1,14 +1,14 @@
-"""The life of each termination, from the order to the moment when the task is seen gone.
+"""The life of each termination, from the order until the task is gone.
 
     graceful --grace has passed--> forced --margin has passed, still there--> failed
         └──────────────── no longer listed, no process left ────────────────┴──> gone
 
-`due` says which orders are to be given now, `answered` takes the framework's answers, `observed` what was seen. Only
-what is seen gone is gone. A task that ends by itself counts as well, and an order may be given twice. Tasks that the
-framework ends by itself are followed too, without orders, so that one that hangs is not waited for for ever.
+`due` returns the orders that are due, `answered` takes the framework's answers, `observed` takes an observation of the
+node. Only an observation shows that a task is gone. A task that ends by itself counts too, and an order may be given
+twice. Terminations by the framework itself are followed too, without orders, so that a hanging one is not waited for
+forever.
 
-All of it survives Fallow (`termination_json`): the grace runs from when the order was first given, whoever lives
-through it.
+The terminations are saved (`state.terminations_file`), so the grace continues over a restart of Fallow.
 """
 
 from collections import Counter, defaultdict
@@ -20,13 +20,13 @@ from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ObservedTask, TaskKey
 from fallow_core.qos import given_up_floors
 from fallow_core.qos.termination import Hit, Order, Phase, Route, Termination, Terminations
-from fallow_core.qos.victims import Choice, Past
+from fallow_core.qos.victims import Choice, History
 from fallow_hookspecs import KillOrder, KillOutcome, TaskState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """The terminations after a look at the node; those of ours that are gone; any that have failed just now."""
+    """The terminations after an observation; those of ours that are gone; those that have just failed."""
 
     terminations: Terminations
     gone: tuple[Termination, ...]
@@ -36,7 +36,7 @@ class Observed:
 def begun(
     terminations: Terminations, choice: Choice, policy: TerminationPolicy, ledger: NodeLedger, now: float
 ) -> Terminations:
-    """With the victims of a choice, if it is to be carried out. A task that is terminating already keeps its grace."""
+    """Add the victims of a choice, if it is enforced. A task that is terminating already keeps its grace."""
     active = {termination.key: termination for termination in terminations.active}
     for victim in choice.victims if choice.need.enforce else ():
         task, before = victim.task, active.get(victim.task.key)
@@ -54,11 +54,11 @@ def begun(
 
 
 def due(terminations: Terminations, policy: TerminationPolicy, now: float) -> tuple[Terminations, tuple[Order, ...]]:
-    """The orders to be given now, one for all tasks that can go into it.
+    """The orders that are due, one for all tasks that it can contain.
 
-    The terminations have to be where they survive before the orders are given.
+    The terminations are saved after the orders were given: see `Evictor.save`.
     """
-    active = [termination.grown_older(now) for termination in terminations.active]
+    active = [termination.forced_if_due(now) for termination in terminations.active]
     groups: defaultdict[tuple[str, Route, bool, str], list[str]] = defaultdict(list)
     for at, termination in enumerate(active):
         if termination.is_due(policy, now):
@@ -73,7 +73,7 @@ def due(terminations: Terminations, policy: TerminationPolicy, now: float) -> tu
 
 
 def answered(terminations: Terminations, order: Order, outcome: KillOutcome, now: float) -> Terminations:
-    """With the answers to an order. A task without one is asked for again."""
+    """Take the answers to an order. The order is repeated for a task without an answer."""
     phase = Phase.FORCED if order.order.force else Phase.GRACEFUL
 
     def after(termination: Termination) -> Termination:
@@ -93,10 +93,10 @@ def observed(
     policy: TerminationPolicy,
     now: float,
 ) -> Observed:
-    """With what was seen on the node.
+    """Take an observation of the node.
 
-    `complete`: the clusters whose newest list of tasks is complete and fresh; of others nothing is concluded from their
-    lists. `alive`: the tasks of which processes were seen.
+    :param complete: the clusters whose newest task list is complete and recent; other lists prove nothing.
+    :param alive: the tasks with living processes.
     """
     listed = {task.key: task for task in tasks if task.cluster in complete}
     active, gone, failed = list[Termination](), list[Termination](), list[Termination]()
@@ -111,8 +111,8 @@ def observed(
         else:
             active.append(termination)
     hits = [hit for hit in terminations.hits if now - hit.at < policy.budget_seconds]
-    hits += [Hit(termination.application, now) for termination in gone if termination.was_hit]
-    lost = given_up_floors.remembered((*terminations.floor_losses, *given_up_floors.losses(gone)), now)
+    hits += [Hit(termination.application, now) for termination in gone if termination.was_accepted]
+    lost = given_up_floors.recent((*terminations.floor_losses, *given_up_floors.losses(gone)), now)
     return Observed(
         terminations=Terminations(active=tuple(active), hits=tuple(hits), floor_losses=lost),
         gone=tuple(termination for termination in gone if termination.ours),
@@ -125,16 +125,14 @@ def being_freed(terminations: Terminations) -> frozenset[TaskKey]:
     return frozenset(termination.key for termination in terminations.active if termination.is_under_way)
 
 
-def past(terminations: Terminations, policy: TerminationPolicy, now: float) -> Past:
-    """What the next choice has to know: how many terminations each application had lately, and who could not be
-    terminated.
-    """
+def history(terminations: Terminations, policy: TerminationPolicy, now: float) -> History:
+    """The earlier terminations that the next choice considers."""
     under_way = [
         termination.application for termination in terminations.active if termination.ours and termination.is_under_way
     ]
     over = [hit.application for hit in terminations.hits if now - hit.at < policy.budget_seconds]
     failed = frozenset(termination.key for termination in terminations.active if termination.is_left_alone(policy, now))
-    return Past(terminations_lately=Counter(under_way + over), failed=failed)
+    return History(recent_terminations=Counter(under_way + over), failed=failed)
 
 
 def _grace_seconds(task: ObservedTask, policy: TerminationPolicy) -> float:
@@ -144,14 +142,14 @@ def _grace_seconds(task: ObservedTask, policy: TerminationPolicy) -> float:
 def _by_the_framework(
     terminations: Terminations, tasks: Iterable[ObservedTask], policy: TerminationPolicy, now: float
 ) -> Iterator[Termination]:
-    """Terminations that nobody here ordered, since they were first seen, or since when the framework says."""
+    """Terminations by the framework, since the time that it reports, or since now."""
     known = {termination.key for termination in terminations.active}
     for task in tasks:
         if task.task.state is TaskState.TERMINATING and task.key not in known:
             yield Termination(
                 key=task.key,
                 application=task.application_key,
-                reason="its framework ends it",
+                reason="its framework terminates it",
                 ordered_at=now - (task.task.terminating_age_seconds or 0.0),
                 grace_seconds=_grace_seconds(task, policy),
                 ours=False,

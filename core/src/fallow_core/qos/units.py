@@ -1,4 +1,4 @@
-"""What can be terminated to free something, and what that costs."""
+"""Units: tasks or gangs that can be terminated, with what each frees and costs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,10 @@ from fallow_core.model.task import ApplicationKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """What ends together: a task, or a gang. `name` tells units apart, and decides where nothing else does.
+    """A task, or a gang that is terminated as a whole. `name` identifies it, and breaks ties.
 
-    `terminations`: of how many tasks. `harm` in milli-core-seconds, `freed` in the unit of what is needed. Of the units
-    of one `gang` those may end together that `take` no more than its `room` in all.
+    `terminations`: the number of its tasks. `harm` in milli-core-seconds, `freed` in the unit of the need. Units of one
+    `gang` may be chosen together if the sum of their `take` is at most its `room`.
     """
 
     name: tuple[str, ...]
@@ -29,7 +29,7 @@ class Unit:
 
 
 class Cost(NamedTuple):
-    """What counts more comes first: masters, terminations above an application's budget, harm, and the sum of ages."""
+    """In order of importance: masters, terminations above an application's budget, harm, and the sum of ages."""
 
     masters: int
     above_budget: int
@@ -38,11 +38,11 @@ class Cost(NamedTuple):
 
 
 Budgets = Mapping[ApplicationKey, int]
-"""How many more terminations each application has; at least the applications of all units."""
+"""How many more terminations each application may have; it contains the applications of all units."""
 
 
 def cost(units: Iterable[Unit], budgets: Budgets) -> Cost:
-    """What it costs to end these."""
+    """The cost of terminating these."""
     terminations: Counter[ApplicationKey] = Counter()
     masters = harm = age_ms = 0
     for unit in units:
@@ -55,10 +55,10 @@ def cost(units: Iterable[Unit], budgets: Budgets) -> Cost:
 
 
 def freed(units: Iterable[Unit]) -> int:
-    """What they free together."""
+    """The sum of what they free."""
     return sum(unit.freed for unit in units)
 
 
 def may_join(unit: Unit, taken: Counter[tuple[str, ...]]) -> bool:
-    """Whether its gang has room for it; `taken`: how much of the room of each gang is used up."""
+    """Whether its gang has room for it; `taken`: the used room of each gang."""
     return unit.gang is None or taken[unit.gang] + unit.take <= unit.room

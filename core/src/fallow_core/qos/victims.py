@@ -1,9 +1,9 @@
-"""Whom to end: of the tasks that may end for a need, the set with the least harm that frees enough.
+"""Chooses the tasks to terminate for a need: the set with the least harm that frees enough.
 
-Masters only when nothing else suffices; applications that were hit often only when no others do; then the least harm
-(`harm`), and with equal harm the newest. Of a gang only so many end that the rest is still of use, or else all that are
-here. If that makes others elsewhere useless it is part of the harm, and for needs that spare masters it is left to the
-controller. A task whose use is not known is credited with nothing, so it never ends for pressure. Nobody ends who is
+Masters are chosen only if nothing else suffices, and applications above their termination budget only if no others do;
+then the least harm decides (`harm`), and with equal harm the newest task. A gang loses only members that it can spare,
+or all members here. Members elsewhere that become useless are part of the harm; needs that spare masters leave such a
+gang to the controller. A task whose use is not known frees nothing, so pressure never terminates it. No victim is
 redundant.
 """
 
@@ -24,20 +24,18 @@ RUNNERS_UP = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
-    """What became of earlier terminations: how many each application had lately, and which tasks could not be
-    terminated.
-    """
+class History:
+    """Earlier terminations: how many each application had recently, and the tasks that could not be terminated."""
 
-    terminations_lately: Mapping[ApplicationKey, int] = field(default_factory=dict)
+    recent_terminations: Mapping[ApplicationKey, int] = field(default_factory=dict)
     failed: frozenset[TaskKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A task that may end, what that would free (0 where its use is not known) and what it would cost.
+    """An eligible task, what its termination would free (0 if its use is not known), and the harm.
 
-    `budget`: how many more terminations its application had.
+    `budget`: how many more terminations its application may have.
     """
 
     task: ObservedTask
@@ -47,50 +45,50 @@ class Candidate:
 
     @property
     def arithmetic(self) -> str:
-        """Why it was chosen, or was not, in numbers."""
+        """The numbers of the decision as text."""
         master = " (master)" if self.task.is_master else ""
         return f"{self.task.task.id}{master}: frees {self.freed}, budget {self.budget}, {self.harm.arithmetic}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Who is to end for a need. `runners_up`: the next best, in order. `barred`: who may not end, and why.
+    """The tasks to terminate for a need. `runners_up`: the next best, in order.
 
-    `freed` by all victims; `shortfall` is what is missing even so.
+    `ineligible`: the tasks that may not be terminated, and why. `freed` by all victims; `shortfall`: what is missing.
     """
 
     need: Need
     victims: tuple[Candidate, ...]
     runners_up: tuple[Candidate, ...]
-    barred: Mapping[TaskKey, str]
+    ineligible: Mapping[TaskKey, str]
     freed: int
     shortfall: int
 
     @property
     def arithmetic(self) -> tuple[str, ...]:
-        """The choice, line by line."""
+        """The choice as lines of text."""
         terms = ", ".join(f"{name} {value:g}" for name, value in self.need.terms.items())
         return (
             f"{self.need.strategy}: {self.need.why}; to be freed: {self.need.amount} of {self.need.resource} ({terms})",
-            *(f"ends {candidate.arithmetic}" for candidate in self.victims),
+            *(f"terminates {candidate.arithmetic}" for candidate in self.victims),
             *(f"spares {candidate.arithmetic}" for candidate in self.runners_up),
             f"freed {self.freed} by {self.need.counted_by}, short of {self.shortfall}",
         )
 
 
-def choose(need: Need, view: NodeView, policy: TerminationPolicy, past: Past) -> Choice:
-    """Choose who ends for a need. `Choice.shortfall` says what even all together do not free."""
+def choose(need: Need, view: NodeView, policy: TerminationPolicy, history: History) -> Choice:
+    """Choose the victims for a need."""
     living = view.living()
-    termination = [
+    terminating = [
         task for task in view.tasks if task.key in view.terminating or task.task.state is TaskState.TERMINATING
     ]
-    of_gangs = gangs(living, termination)
-    barred = _barred(living, need, past, of_gangs)
-    harm = harms(living, policy, past.terminations_lately, termination)
+    of_gangs = gangs(living, terminating)
+    ineligible = _ineligible(living, need, history, of_gangs)
+    harm = harms(living, policy, history.recent_terminations, terminating)
     candidates = []
     for task in sorted(living, key=lambda task: task.key):
-        if task.key not in barred:
-            budget = max(policy.budget - past.terminations_lately.get(task.application_key, 0), 0)
+        if task.key not in ineligible:
+            budget = max(policy.budget - history.recent_terminations.get(task.application_key, 0), 0)
             candidates.append(Candidate(task=task, freed=_freed(task, need, view), harm=harm(task), budget=budget))
     units = dict(_units(candidates, of_gangs, need))
     budgets = {unit.application: members[0].budget for unit, members in units.items()}
@@ -108,41 +106,41 @@ def choose(need: Need, view: NodeView, policy: TerminationPolicy, past: Past) ->
         need=need,
         victims=tuple(victims.values()),
         runners_up=tuple(spared.values())[:RUNNERS_UP],
-        barred=barred,
+        ineligible=ineligible,
         freed=freed,
         shortfall=max(need.amount - freed, 0),
     )
 
 
-def _barred(
-    living: Sequence[ObservedTask], need: Need, past: Past, of_gangs: Mapping[GangKey, GangHere]
+def _ineligible(
+    living: Sequence[ObservedTask], need: Need, history: History, of_gangs: Mapping[GangKey, GangHere]
 ) -> dict[TaskKey, str]:
-    barred = {task.key: why for task in living if (why := _why_barred(task, need, past))}
+    ineligible = {task.key: why for task in living if (why := _why_ineligible(task, need, history))}
     whole = {key: gang for key, gang in of_gangs.items() if not gang.spare}
-    torn = {gang_key(task) for task in living if task.key in barred}
+    broken = {gang_key(task) for task in living if task.key in ineligible}
     for task in living:
         key = gang_key(task)
-        if key in whole and task.key not in barred:
-            if not _may_end(whole[key], need):
-                barred[task.key] = "its gang is on other nodes too: the controller ends it"
-            elif key in torn:
-                barred[task.key] = "its gang cannot end whole"
-    return barred
+        if key in whole and task.key not in ineligible:
+            if not _may_terminate(whole[key], need):
+                ineligible[task.key] = "its gang is on other nodes too: the controller terminates it"
+            elif key in broken:
+                ineligible[task.key] = "its gang cannot be terminated as a whole"
+    return ineligible
 
 
-def _may_end(gang: GangHere, need: Need) -> bool:
-    """Whether all its members here may end for a need."""
+def _may_terminate(gang: GangHere, need: Need) -> bool:
+    """Whether all its members here may be terminated for a need."""
     return need.masters or not gang.useless
 
 
-def _why_barred(task: ObservedTask, need: Need, past: Past) -> str:
+def _why_ineligible(task: ObservedTask, need: Need, history: History) -> str:
     if not task.task.may_be_ended:
         return "its framework says that it may not be terminated"
     if need.clusters is not None and task.cluster not in need.clusters:
-        return "its account does not have to pay"
+        return "the need is not for its account"
     if task.is_master and not need.masters:
         return "it is a master"
-    return "it could not be terminated a short time ago" if task.key in past.failed else ""
+    return "it could not be terminated a short time ago" if task.key in history.failed else ""
 
 
 def _freed(task: ObservedTask, need: Need, view: NodeView) -> int:
@@ -154,7 +152,7 @@ def _freed(task: ObservedTask, need: Need, view: NodeView) -> int:
 def _units(
     candidates: Iterable[Candidate], of_gangs: Mapping[GangKey, GangHere], need: Need
 ) -> Iterator[tuple[Unit, list[Candidate]]]:
-    """What may end together. A gang that has some to spare is in it whole, and each member by itself."""
+    """The units. A gang that can spare members is one unit as a whole, and each member is one too."""
     members: defaultdict[GangKey, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         key = gang_key(candidate.task)
@@ -166,7 +164,7 @@ def _units(
             yield unit if key is None else replace(unit, gang=key, room=of_gangs[key].spare), [alone]
     for key, own in members.items():
         gang = of_gangs[key]
-        if gang.spare < gang.here == len(own) and _may_end(gang, need):
+        if gang.spare < gang.here == len(own) and _may_terminate(gang, need):
             room = max(gang.spare, 1)
             yield replace(_unit((*key, "gang"), own), gang=key, take=room, room=room), own
 
@@ -188,5 +186,5 @@ def _fits(need: Need, freed: int) -> bool:
 
 
 def _next(unit: Unit, budgets: Budgets) -> tuple[bool, Cost, tuple[str, ...]]:
-    """The order of those who were spared: the cheapest first, last those who would free nothing that is known."""
+    """The order of the runners-up: the cheapest first; those that would free nothing last."""
     return unit.freed == 0, cost([unit], budgets), unit.name

@@ -1,4 +1,4 @@
-"""Reading what an agent works by: its files, or the ones of the last configuration that was right."""
+"""Reads an agent's configuration: its files, or the copy of the last good ones if the core file is wrong."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +10,13 @@ from fallow_core.config.models import CoreFile
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import CORE_FILE, Config, PluginLoader
 from fallow_core.errors import ConfigError
-from fallow_core.state.last_config import FOLDER, below
+from fallow_core.state.last_config import CORE_COPY, FOLDER, below
 
 
 def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
-    """An agent's configuration at a path, or the last one that was kept, with what is wrong now among its problems.
+    """An agent's configuration at a path, or the last good one, with the present mistake among its problems.
 
-    :raises ConfigError: it is wrong, and none was kept.
+    :raises ConfigError: it is wrong, and no good one was kept.
     """
     try:
         return load(path, load_plugin, as_agent=True)
@@ -24,10 +24,10 @@ def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
         file = (path / CORE_FILE if path.is_dir() else path).absolute()
         folder = _state_dir(file) / FOLDER
         try:
-            kept = load(folder / CORE_FILE, load_plugin, as_agent=True)
+            kept = load(folder / CORE_COPY, load_plugin, as_agent=True)
         except ConfigError:
             raise error from None
-        problem = Problem(file=file, message=f"{' '.join(str(error).split())}; what it said last is in force")
+        problem = Problem(file=file, message=f"{' '.join(str(error).split())}; the last good version is in force")
         moved: dict[str, Any] = {
             name: file.parent / inside
             for name in ("clusters_dir", "state_dir", "control_socket", "host_root")
@@ -37,7 +37,7 @@ def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
 
 
 def _state_dir(file: Path) -> Path:
-    """Where the state is, as far as the core file can be read."""
+    """The state directory that the core file names, or the default one if it cannot be read."""
     document, _ = read(file)
     named = document.data.get("stateDir") if document is not None else None
     return file.parent / (named if isinstance(named, str) else CoreFile.model_fields["state_dir"].default)

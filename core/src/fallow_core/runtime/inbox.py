@@ -17,16 +17,22 @@ class Inbox:
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._closed = False
+        self._closed = self._finished = False
 
     def wake(self) -> None:
         """Let the loop look at once; safe from any thread and from a signal handler."""
         self._jobs.put(_nothing)
 
     def close(self) -> None:
-        """Take no more requests; what was asked before is still done."""
+        """Refuse new requests. Those that were made before are still served."""
         self._closed = True
         self.wake()
+
+    def finish(self) -> None:
+        """Serve all that was asked before `close`: nobody waits for an answer that does not come."""
+        self._finished = True
+        while self.serve(0):
+            pass
 
     def ask(self, function: Callable[[], _T]) -> _T:
         """Call a function in the loop's thread and wait for its result; called in any other thread.
@@ -45,6 +51,8 @@ class Inbox:
                     future.set_exception(error)
 
         self._jobs.put(job)
+        if self._finished and future.cancel():  # it came too late for `finish`
+            raise ControlError("Fallow is stopping")
         try:
             return future.result(ANSWER_SECONDS)
         except TimeoutError:

@@ -35,12 +35,12 @@ def restore(config: Config, who: str, clock: Callable[[], float] = time.monotoni
         ask(config.control_socket, {"request": "restore"})
     except NotRunningError:
         with closing(Standalone(config, clock)) as fallow:
-            changed = fallow.throttling.changed()
+            changed = fallow.throttling.changed_groups()
             fallow.controller.restore(who)  # before anything is built: nothing else is to be sent
 
             def by_this_process() -> Status:
                 fallow.step()
-                return fallow.status()
+                return fallow.requests.status()
 
             return outcome(_at_rest(by_this_process, clock), changed)
 

@@ -4,21 +4,19 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from fallow_core.agent.eviction.task_join import requested_by_row
-from fallow_core.api import requests
-from fallow_core.api.control_socket import Peer
-from fallow_core.api.status import Status, run_status
+from fallow_core.agent.last_round import LastRound
+from fallow_core.api.run_requests import RunRequests
+from fallow_core.config.changes import policy_differs
 from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller.controller import Controller
 from fallow_core.controller.grant_writer import GrantWriter
-from fallow_core.controller.taking_back import Seen
 from fallow_core.log import event
-from fallow_core.model.policy import ExitMode, PublishingMode
+from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
+from fallow_core.model.sample import NodeSample
+from fallow_core.planner.observations import NodeObservation, task_sums
 from fallow_core.plugins import discovery
 from fallow_core.plugins.session import ClusterSession
-from fallow_core.runtime import reload
 from fallow_core.runtime.node_process import NodeProcess, this_host
 from fallow_core.state import publish_journal
 
@@ -28,6 +26,7 @@ log = logging.getLogger("fallow.run")
 
 STARTING_SECONDS = 10.0
 LEAVE_SECONDS = 15.0
+LEAVE_POLL_SECONDS = 0.2
 
 
 class Standalone(NodeProcess):
@@ -56,65 +55,83 @@ class Standalone(NodeProcess):
             clock=clock,
             wall_clock=time.time,
         )
+        self.requests = RunRequests(self.controller, self._sources())
         self._rows = None if row_file is None else GrantWriter(row_file)
 
     @property
     def ledgers(self) -> Controller:
-        """The controller has them."""
+        """The controller."""
         return self.controller
 
-    def _tick(self) -> None:
-        reload.retire_departed(self)
-        if self.files is not None and not self._stopping and (read := self.files.step(self.config)) is not None:
-            reload.take(self, read)
-        for cluster, instance in self.builds.step(self.controller.may_succeed):
-            self.controller.add(ClusterSession(instance, cluster.account, self.config.publishing))
-        name, clusters, now = self.node.name, self.controller.clusters, self.clock()
-        lists = self._lists()
-        applications = {cluster.name: cluster.applications for cluster in clusters.values()}
-        self.agent.look(self.sampler.batch, lists, applications)
-        tasks = self.agent.tasks
-        seen = Seen(
-            tasks=tasks,
-            requested=requested_by_row(tasks),
+    @property
+    def _publishing(self) -> PublishingPolicy:
+        return self.config.publishing
+
+    def _interval(self) -> float:
+        return self.config.sample_interval_seconds
+
+    def _add(self, cluster: ClusterSession) -> None:
+        self.controller.add(cluster)
+
+    def _configure(self, old: Config, new: Config) -> None:
+        if policy_differs(old, new):
+            self.controller.policy_changed()
+            event(log, logging.INFO, "policy_changed", mode=new.publishing.mode)
+        self.controller.configure(new.policies, new.publishing, new.take_back)
+        wanted = {cluster.name: cluster for cluster in new.clusters}
+        for name in sorted({cluster.name for cluster in old.clusters} - wanted.keys()):
+            event(log, logging.INFO, "cluster_leaves", cluster=name, mode=new.on_exit)
+            self.controller.remove(name, new.on_exit)
+        for name, cluster in wanted.items():
+            self.controller.add_name(name)
+            running = self.builds.running.get(name)
+            if running is not None and running[0] is cluster:
+                self.clusters[name].configure(cluster.account, new.publishing)
+
+    def _compute(self) -> LastRound:
+        name, now, tasks = self.node.name, self.clock(), self.evictor.tasks
+        observation = NodeObservation(
+            sample=NodeSample() if self._starts(now) else self.sample,
+            labels=self.node.labels,
+            tasks=task_sums(tasks),
             unsure=self._unsure(now),
-            floors_given_up=self.agent.floors_given_up(now),
+            floors_given_up=self.evictor.floors_given_up(now),
         )
-        samples = {} if self._starts(now) else {name: self.sample}
-        self.controller.tick(samples, {name: seen})
+        self.controller.tick({name: observation})
         if self._rows is not None:
             self._rows.step(self.controller, name, now, time.time())
-        instances = {cluster.name: cluster.instance for cluster in clusters.values()}
-        may_pay = self.controller.taking_back.may_pay(now)
-        stopped = self.controller.stopped(name)
-        self.agent.act(self.sample, self.controller.ledgers[name], lists, instances, may_pay, self.clock(), stopped)
-
-    def _throttle(self) -> None:
-        self.throttling.step(self, self._lists(), not self.builds.building)
+        return LastRound(
+            ledger=self.controller.ledgers[name],
+            may_pay=self.controller.budgets(name),
+            stopped=self.controller.state.stopped(name),
+        )
 
     def _starts(self, now: float) -> bool:
-        """Whether it is too early for a ledger: until the first lists of tasks batch's own use would count as use of
-        the system, and the first offers would be too small.
+        """Whether it is too early for a sample: until tasks are listed, batch's own use would count as use of the
+        system, and the first offers would be too small.
         """
         unlisted = any(self.node.name not in cluster.lists for cluster in self._listing())
         return unlisted and now - self.started_at < STARTING_SECONDS
 
+    def _unsure(self, now: float) -> str:
+        """Why the batch on this host is not known; empty if it is."""
+        for cluster in self._listing():
+            found = cluster.lists.get(self.node.name)
+            if found is None or not found.is_complete(now):
+                why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
+                return f"{cluster.name}: {why}"
+        return self.evictor.unsure(self.sample, self._daemons())
+
+    def _listing(self) -> list[ClusterSession]:
+        """The clusters whose plugin lists tasks."""
+        return [c for c in self.clusters.values() if "list_tasks" not in c.instance.health().missing_hooks]
+
     def _tell_start(self) -> None:
         mode, file = self.config.publishing.mode, self.config.file
         event(log, logging.INFO, "started", node=self.node.name, mode=mode, file=file)
-        if self.controller.journal.lost:
-            event(log, logging.ERROR, "journal_lost", reason=self.controller.journal.lost)
-        super()._tell_start()
-
-    def status(self) -> Status:
-        """The answer to `status`."""
-        return run_status(self.controller, self._process_status(), self.clock())
-
-    def _handle(self, peer: Peer, request: dict[str, Any]) -> dict[str, Any]:
-        return requests.answer(self, peer, request)
 
     def _leave(self) -> None:
-        """Leave the node as `onExit` says. Nothing is sent in observe mode."""
+        """Send the sizes that `onExit` says, and wait for the frameworks' answers. Observe mode sends nothing."""
         mode = self.config.on_exit
         if self.config.publishing.mode is PublishingMode.OBSERVE or mode is ExitMode.KEEP:
             return
@@ -125,5 +142,5 @@ class Standalone(NodeProcess):
             if self.clock() >= deadline:
                 event(log, logging.WARNING, "left_without_answer", seconds=LEAVE_SECONDS)
                 return
-            self._tick()
-            self.inbox.serve(0.2)
+            self._full_probe()
+            self.inbox.serve(LEAVE_POLL_SECONDS)

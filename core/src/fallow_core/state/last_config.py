@@ -1,29 +1,33 @@
-"""The last configuration that was right, kept in the state directory: an agent has to start also when there is none.
+"""The last good configuration, kept in the state directory, so that an agent can start when its files are wrong.
 
-It is kept as files, just as they were. They are used only when the core file cannot be: a cluster file that is wrong
-concerns its own cluster alone.
+It is a copy of the files. It is used only when the core file is wrong: a wrong cluster file affects its cluster alone.
 """
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 
-from fallow_core.config.settings import CORE_FILE, Config
 from fallow_core.log import event
 from fallow_core.state import durable
 
 log = logging.getLogger("fallow.run")
 
 FOLDER = "policy"
+CORE_COPY = "fallow.yaml"
 
 
-def keep(config: Config) -> str:
-    """Keep the files of a configuration; why they could not be kept, empty if they were."""
-    folder, clusters = config.state_dir / FOLDER, below(config.clusters_dir, config.file.parent)
+def keep(state_dir: Path, core_file: Path, clusters_dir: Path, cluster_files: Iterable[Path]) -> str:
+    """Copy the files of a configuration. Return why they could not be copied; empty if they were.
+
+    Cluster files are copied if their directory is below that of the core file; otherwise the copy of the core file
+    names the same directory.
+    """
+    folder, clusters = state_dir / FOLDER, below(clusters_dir, core_file.parent)
     try:
-        _copy(config.file, folder / CORE_FILE)
+        _copy(core_file, folder / CORE_COPY)
         if clusters is None:
-            return ""  # the copy names the same directory
-        wanted = {folder / clusters / cluster.file.name: cluster.file for cluster in config.clusters}
+            return ""
+        wanted = {folder / clusters / file.name: file for file in cluster_files}
         for copy, file in wanted.items():
             _copy(file, copy)
         for copy in (folder / clusters).glob("*.yaml"):
@@ -36,7 +40,7 @@ def keep(config: Config) -> str:
 
 
 def below(path: Path, folder: Path) -> Path | None:
-    """A path relative to the folder that it is in; `None` if it is elsewhere."""
+    """A path relative to a folder; `None` if it is outside of the folder."""
     return path.relative_to(folder) if path.is_relative_to(folder) else None
 
 

@@ -1,85 +1,72 @@
-"""What Fallow changed in the control groups of this host, on disk before it is changed, so that it can be put back.
+"""The original values of the control files that Fallow changes, saved before the first write to restore them later.
 
-A group's values begin anew with the host: after a restart of it the file is of no more use.
+The groups of a host are new after a restart, so the file is then ignored.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fallow_core.errors import StateError
-from fallow_core.node.cgroups.control_file import Knob
-from fallow_core.state import durable
-from fallow_core.state.terminations_file import BOOT_ID
-
-FILE_NAME = "knobs.json"
+from fallow_core.model.control_file import ControlFile
+from fallow_core.state.boot_file import BootFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """How a group was found. `originals` are the texts of its files.
+class ChangedGroup:
+    """A group that Fallow changed, with the original texts of its files.
 
-    `identity` tells it from a later group of the same path; `None` until it is made. `clusters`: whose tasks are in it.
-    `home`: Fallow made it, and its processes came from there.
+    `identity` distinguishes it from a later group of the same path; `None` until it is created. `clusters`: whose tasks
+    are in it. `home`: Fallow created it, and its processes came from this group.
     """
 
     identity: int | None
     clusters: frozenset[str]
-    originals: Mapping[Knob, str] = field(default_factory=dict)
+    originals: Mapping[ControlFile, str] = field(default_factory=dict)
     home: str | None = None
 
 
-class KnobsFile:
-    """One file in the state directory, written whole and synced before what it tells of is done.
-
-    :param controller: whose hierarchy it tells of; on v1 each has groups of its own.
-    """
+class OriginalValuesFile:
+    """One file in the state directory for the hierarchy of each controller; on v1 each has groups of its own."""
 
     def __init__(self, state_dir: Path, boot_id: str | None = None, controller: str = "cpu") -> None:
-        self._path = state_dir / (FILE_NAME if controller == "cpu" else f"knobs-{controller}.json")
-        self._boot_id = BOOT_ID.read_text().strip() if boot_id is None else boot_id
+        name = "original-values.json" if controller == "cpu" else f"original-values-{controller}.json"
+        self._file = BootFile(state_dir / name, "groups", boot_id)
 
-    def load(self) -> tuple[dict[str, Kept], str]:
-        """The groups changed since this host was started, and why there are none where the file says otherwise."""
-        try:
-            values = json.loads(self._path.read_bytes())
-            if values["boot_id"] != self._boot_id:
-                return {}, ""
-            return {str(group): _kept(value) for group, value in values["groups"].items()}, ""
-        except FileNotFoundError:
-            return {}, ""
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
-            return {}, f"{self._path} is unreadable ({error}): what control groups were like before Fallow is lost"
+    def load(self) -> tuple[dict[str, ChangedGroup], str]:
+        """The groups changed since this host was started, and an error message if they are lost."""
+        return self._file.load(_groups, {}, "what control groups were like before Fallow is lost")
 
-    def save(self, groups: Mapping[str, Kept]) -> None:
-        """Write the groups so that they are on the disk when this returns.
+    def save(self, groups: Mapping[str, ChangedGroup]) -> None:
+        """Write the groups; they are on the disk when this returns.
 
         :raises StateError: they cannot be written.
         """
-        values = {group: _values(kept) for group, kept in groups.items()}
         try:
-            durable.write(self._path, json.dumps({"boot_id": self._boot_id, "groups": values}))
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise StateError(f"cannot write {self._path}: {reason}; no control group is changed") from error
+            self._file.save({name: _values(group) for name, group in groups.items()})
+        except StateError as error:
+            raise StateError(f"{error}; no control group is changed") from error
 
 
-def _values(kept: Kept) -> dict[str, Any]:
+def _values(group: ChangedGroup) -> dict[str, Any]:
     return {
-        "identity": kept.identity,
-        "clusters": sorted(kept.clusters),
-        "originals": dict(kept.originals),
-        "home": kept.home,
+        "identity": group.identity,
+        "clusters": sorted(group.clusters),
+        "originals": dict(group.originals),
+        "home": group.home,
     }
 
 
-def _kept(value: Mapping[str, Any]) -> Kept:
+def _groups(values: Mapping[str, Any]) -> dict[str, ChangedGroup]:
+    return {str(name): _group(value) for name, value in values.items()}
+
+
+def _group(value: Mapping[str, Any]) -> ChangedGroup:
     identity, home = value["identity"], value["home"]
-    return Kept(
+    return ChangedGroup(
         identity=None if identity is None else int(identity),
         clusters=frozenset(map(str, value["clusters"])),
-        originals={Knob(knob): str(text) for knob, text in value["originals"].items()},
+        originals={ControlFile(file): str(text) for file, text in value["originals"].items()},
         home=None if home is None else str(home),
     )

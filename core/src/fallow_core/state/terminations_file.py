@@ -1,47 +1,74 @@
-"""The terminations on disk, so that a kill in the middle of a grace neither lengthens nor forgets it.
+"""The terminations under way, saved so that a restart of Fallow neither extends nor forgets a grace period.
 
-Times are those of the kernel's monotonic clock, which goes on over a restart of Fallow and begins anew with the host.
-After a restart of the host the tasks have gone, and the file is of no more use.
+Times are those of the kernel's monotonic clock, which continues over a restart of Fallow. After a restart of the host
+the tasks are gone, so the file is then ignored.
 """
 
-import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from fallow_core.errors import StateError
-from fallow_core.qos.termination import Terminations
-from fallow_core.qos.termination_json import from_json, to_json
-from fallow_core.state import durable
+from fallow_core.model.task import ApplicationKey, TaskKey
+from fallow_core.qos.termination import FloorLoss, Hit, Phase, Route, Termination, Terminations
+from fallow_core.state.boot_file import BootFile
 
 FILE_NAME = "terminations.json"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+_TIMES = ("ordered_at", "asked_at", "forced_at", "failed_at")
 
 
 class TerminationsFile:
-    """One file in the state directory, written whole and synced before an order is given."""
+    """One file in the state directory, written before an order is given."""
 
     def __init__(self, state_dir: Path, boot_id: str | None = None) -> None:
-        self._path = state_dir / FILE_NAME
-        self._boot_id = BOOT_ID.read_text().strip() if boot_id is None else boot_id
+        self._file = BootFile(state_dir / FILE_NAME, "terminations", boot_id)
 
     def load(self, now: float) -> tuple[Terminations, str]:
-        """The terminations of this boot, and why there are none where the file says otherwise."""
-        try:
-            values = json.loads(self._path.read_bytes())
-            if values["boot_id"] != self._boot_id:
-                return Terminations(), ""
-            return from_json(values["terminations"], 0.0, now), ""
-        except FileNotFoundError:
-            return Terminations(), ""
-        except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
-            return Terminations(), f"{self._path} is unreadable ({error}): terminations under way are forgotten"
+        """The terminations of this boot, and an error message if they are lost."""
+        return self._file.load(partial(from_json, now=now), Terminations(), "terminations under way are forgotten")
 
     def save(self, terminations: Terminations) -> None:
-        """Write the terminations so that they are on the disk when this returns.
+        """Write the terminations; they are on the disk when this returns.
 
         :raises StateError: they cannot be written.
         """
-        text = json.dumps({"boot_id": self._boot_id, "terminations": to_json(terminations, 0.0)})
-        try:
-            durable.write(self._path, text)
-        except OSError as error:
-            raise StateError(f"cannot write {self._path}: {error.strerror}") from error
+        self._file.save(to_json(terminations))
+
+
+def to_json(terminations: Terminations) -> dict[str, Any]:
+    """The terminations as JSON values."""
+    return {
+        "active": [asdict(termination) for termination in terminations.active],
+        "hits": [[*hit.application, hit.at] for hit in terminations.hits],
+        "floor_losses": [list(loss) for loss in terminations.floor_losses],
+    }
+
+
+def from_json(values: Mapping[str, Any], now: float) -> Terminations:
+    """The terminations from the values of `to_json`. A time in the future becomes `now`: it must not extend a grace.
+
+    :raises ValueError, TypeError, LookupError: these are not values of `to_json`.
+    """
+    return Terminations(
+        active=tuple(_termination(each, now) for each in values["active"]),
+        hits=tuple(
+            Hit(ApplicationKey(str(cluster), str(name)), min(float(at), now)) for cluster, name, at in values["hits"]
+        ),
+        floor_losses=tuple(
+            FloorLoss(str(cluster), str(node), min(float(at), now)) for cluster, node, at in values["floor_losses"]
+        ),
+    )
+
+
+def _termination(values: Mapping[str, Any], now: float) -> Termination:
+    times = {name: None if values[name] is None else min(float(values[name]), now) for name in _TIMES}
+    typed = {
+        "key": TaskKey(*values["key"]),
+        "application": ApplicationKey(*values["application"]),
+        "phase": Phase(values["phase"]),
+        "route": Route(values["route"]),
+        "grace_seconds": float(values["grace_seconds"]),
+    }
+    return Termination(**{**values, **typed, **times})

@@ -1,7 +1,7 @@
-"""The hooks of one YARN cluster on a host whose controller is elsewhere: this host is asked, and nobody else.
+"""The hooks of one YARN cluster on a host whose controller runs elsewhere: it asks this host only.
 
-It needs no ResourceManager and no keytab for one, and what talks to it is not imported. What only the ResourceManager
-knows, such as the masters of applications, is for the controller to tell.
+It needs no ResourceManager and no keytab for one, and does not import the modules that talk to one. The controller
+contributes what only the ResourceManager knows, such as the masters of applications.
 """
 
 import time
@@ -20,13 +20,13 @@ from fallow_hookspecs import (
     TaskList,
     hookimpl,
 )
-from fallow_yarn.agent_settings import AgentSettings
-from fallow_yarn.identity import OwnIds
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.nm.local import LocalNodeManagers, Wanted
-from fallow_yarn.nm.processes import PROC_ROOT, now_ticks
-from fallow_yarn.nm.tasks import NodeTasks
-from fallow_yarn.web_access import web_access
+from fallow_yarn.model.node_matching import OwnIds
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.nm.discovery import Discovery, Wanted
+from fallow_yarn.nm.procfs import PROC_ROOT, now_ticks
+from fallow_yarn.security.web_access import web_access
+from fallow_yarn.settings.agent_settings import AgentSettings
+from fallow_yarn.tasks.node_tasks import NodeTasks
 
 
 class YarnAgent:
@@ -43,7 +43,7 @@ class YarnAgent:
         self._settings, self._rules = settings, settings.rules
         self._clock, self._proc_root, self._ticks = clock, proc_root, ticks
         self._access = web_access(settings)
-        self._local = LocalNodeManagers(self._access, proc_root)
+        self._discovery = Discovery(self._access, proc_root)
         self._tasks: dict[str, NodeTasks] = {}
         self._web: Mapping[str, Mapping[str, str]] = {}
 
@@ -53,17 +53,17 @@ class YarnAgent:
         deadline = Deadline.after(timeout_seconds, self._clock)
         tasks, own = self._tasks_of(node), OwnIds(node, self._rules)
         running = tasks.node_managers()
-        problems = self._look(self._local, node, running, deadline)
-        web = _addresses(self._local, own)
+        problems = self._discover(self._discovery, node, running, deadline)
+        web = _addresses(self._discovery, own)
         self._web = {**self._web, node.name: web}
         listed = tasks.list(web, own, deadline)
         if not set(listed.node_managers) <= set(running):
-            problems = self._look(self._local, node, listed.node_managers, deadline)
-        local = [(process, found.node_id) for process, found in self._local.known.items() if found.node_id in own]
+            problems = self._discover(self._discovery, node, listed.node_managers, deadline)
+        local = [(process, found.node_id) for process, found in self._discovery.known.items() if found.node_id in own]
         problems += [f"NodeManager {node_id} has just started" for _, node_id in local if node_id not in web]
         problems += listed.problems
         daemons = [Daemon(process=process, framework_node=node_id) for process, node_id in local]
-        daemons += [Daemon(process=process) for process in self._local.unread]
+        daemons += [Daemon(process=process) for process in self._discovery.unread]
         return TaskList(
             tasks=listed.tasks,
             age_seconds=listed.age_seconds,
@@ -74,47 +74,47 @@ class YarnAgent:
 
     @hookimpl
     def kill_tasks(self, node: Node, order: KillOrder, timeout_seconds: float) -> KillOutcome:
-        """Signal the containers' processes; "no access" where that may not be done from here."""
+        """Signal the containers' processes; "no access" where that is not permitted."""
         deadline = Deadline.after(timeout_seconds, self._clock)
         tasks, web = self._tasks_of(node), self._web.get(node.name)
         if web is None:  # nothing was listed yet
-            local = LocalNodeManagers(self._access, self._proc_root)
-            self._look(local, node, tasks.node_managers(), deadline)
-            web = _addresses(local, OwnIds(node, self._rules))
-        return KillOutcome(answers=tasks.end(order, web, deadline))
+            discovery = Discovery(self._access, self._proc_root)
+            self._discover(discovery, node, tasks.node_managers(), deadline)
+            web = _addresses(discovery, OwnIds(node, self._rules))
+        return KillOutcome(answers=tasks.terminate(order, web, deadline))
 
     @hookimpl
     def set_cgroup_parent(self, node: Node, parent: str) -> Placement:
-        """Where the containers of the newest list are. A NodeManager decides that by its own settings alone."""
+        """Where the containers of the newest list are. A NodeManager places them by its own settings only."""
         return self._tasks_of(node).placement(parent)
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
-        """What an operator should know of the NodeManagers here."""
-        from fallow_yarn.diagnosis.agent import diagnose  # an agent keeps none of it in memory
+        """The findings of `fallow doctor` about the NodeManagers here."""
+        from fallow_yarn.diagnosis.agent import diagnose  # loaded on demand: an agent rarely needs it
 
         deadline = Deadline.after(timeout_seconds, self._clock)
         found: list[Finding] = []
         for node in nodes:
-            problems = self._look(self._local, node, self._tasks_of(node).node_managers(), deadline)
+            problems = self._discover(self._discovery, node, self._tasks_of(node).node_managers(), deadline)
             own = OwnIds(node, self._rules)
-            found += diagnose(node, self._local.known, problems, own, self._access, deadline)
+            found += diagnose(node, self._discovery.known, problems, own, self._access, deadline)
         return tuple(found)
 
     def close(self) -> None:
         """It keeps nothing open."""
 
-    def _look(
-        self, local: LocalNodeManagers, node: Node, running: tuple[Process, ...], deadline: Deadline
+    def _discover(
+        self, discovery: Discovery, node: Node, running: tuple[Process, ...], deadline: Deadline
     ) -> list[str]:
-        """Find out about new NodeManagers; what of them cannot be told."""
+        """Discover new NodeManagers; the problems with those that remain unknown."""
         wanted = Wanted(host=node.addresses, ids=self._rules.configured(node.name) or ())
-        return local.look(running, wanted, deadline)
+        return discovery.discover(running, wanted, deadline)
 
     def _tasks_of(self, node: Node) -> NodeTasks:
         tasks = NodeTasks(self._access, self._settings.vcore_milli, self._clock, self._ticks, self._proc_root)
         return self._tasks.setdefault(node.name, tasks)
 
 
-def _addresses(local: LocalNodeManagers, own: OwnIds) -> dict[str, str]:
-    """Where this host's own NodeManagers answer, by their ids."""
-    return {found.node_id: found.web for found in local.known.values() if found.node_id in own}
+def _addresses(discovery: Discovery, own: OwnIds) -> dict[str, str]:
+    """The web addresses of the node's own NodeManagers, by id."""
+    return {found.node_id: found.web for found in discovery.known.values() if found.node_id in own}

@@ -1,4 +1,4 @@
-"""What the entry point of the commands names. Loading it is cheap: the commands are imported when one is called."""
+"""The entry point of the plugin's commands. Loading it is cheap: they are imported when one is called."""
 
 from typing import Any
 

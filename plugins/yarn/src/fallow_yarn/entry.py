@@ -1,4 +1,4 @@
-"""What the entry point names. Loading it is cheap: everything heavy is imported when an instance is built."""
+"""The plugin's entry point. Loading it is cheap: heavy modules are imported when an instance is built."""
 
 from typing import Any
 
@@ -7,58 +7,58 @@ from fallow_hookspecs import API_LEVEL, ClusterConfig, Instance, Needs, Plugin, 
 TEMPLATE = """\
 # A file with roles: [agent] needs no ResourceManager.
 resourceManager:
-  # Where the ResourceManager is. Its addresses follow from the host and Hadoop's default ports ...
+  # Its addresses are the host with Hadoop's default ports ...
   host: rm.example.com
-  # ... unless they are given:
+  # ... unless they are set:
   # client: rm.example.com:8032
   # admin: rm.example.com:8033
   # web: rm.example.com:8088
-# With high availability, instead of resourceManager: all of them by their ids, of which one is active.
+# With high availability, instead of resourceManager: all ResourceManagers by id, of which one is active.
 # resourceManagers:
 #   rm1: {host: rm1.example.com}
 #   rm2: {host: rm2.example.com}
-# Or, instead of both: the folder with the cluster's own core-site.xml and yarn-site.xml.
+# Or, instead of both: the directory with the cluster's own core-site.xml and yarn-site.xml.
 # hadoopConfDir: /etc/hadoop/conf
-# The user that calls the ResourceManager. It has to be allowed by yarn.admin.acl there.
+# The user that calls the ResourceManager. It has to be in yarn.admin.acl there.
 user: yarn
-# Which NodeManagers are lent to, as the ResourceManager names them. Default: those with an address of this host.
+# The NodeManagers of this host, by their ids at the ResourceManager. Default: those with an address of this host.
 # nodeManagers: ["worker-1.example.com:45454"]
-# Or, where several nodes are lent from here, those of each:
+# Or, with several nodes, those of each:
 # nodeManagersByNode: {worker-1: ["worker-1.example.com:45454", "worker-1.example.com:45455"]}
-# Else also those that this label or annotation of the node, or of a pod on it, names: HOST:PORT, or HOST for all of it.
+# Otherwise this label or annotation of the node, or of a pod on it, adds more: HOST:PORT, or HOST for all ports.
 # nodeManagerKey: yarn.hadoop.apache.org/node-id
-# How many milli-cores one vcore of this cluster stands for.
+# Milli-cores of one vcore of this cluster.
 vcoreMilli: 1000
-# A cluster with Kerberos (needs fallow-yarn[kerberos]): whose tickets, and to which service they are shown. What is in
-# hadoopConfDir need not be said here. Instead of a keytab a ticketCache may be named; without either, that of the
-# environment is taken.
+# Kerberos (needs fallow-yarn[kerberos]): the credentials, and the principal of the ResourceManager. Values in
+# hadoopConfDir need not be repeated here. A ticketCache may replace the keytab; without either, the credentials of the
+# environment are used.
 # kerberos:
 #   principal: fallow@EXAMPLE.COM
 #   keytab: /etc/fallow/fallow.keytab
 #   resourceManagerPrincipal: rm/_HOST@EXAMPLE.COM
 #   protection: [privacy, integrity, authentication]
-# Web ports that speak TLS, and the authority to trust if it is none of this host's.
+# Web ports with TLS, and the certificate authority if this host does not trust it.
 # tls:
 #   caFile: /etc/fallow/hadoop-ca.pem
-# For `fallow yarn decommission`: the ResourceManagers' exclude and include files where this host has them, one for each
-# of them unless they share it. Default: the paths that they read them from themselves.
+# For `fallow yarn decommission`: paths of the ResourceManagers' exclude and include files on this host, one for each
+# ResourceManager unless they share it. Default: the paths in the ResourceManager's own settings.
 # excludeFiles: [/mnt/rm1/hadoop/exclude, /mnt/rm2/hadoop/exclude]
 # includeFiles: [/mnt/rm1/hadoop/include, /mnt/rm2/hadoop/include]
-# What becomes of a node with nothing to lend: it stays at its floor, at zero (its NodeManager then exits when the
-# ResourceManager restarts), or, after ten minutes with nothing to do, leaves the cluster (decommission, by the files
-# above) until there is something to lend. Its NodeManager ends, and has to be started again by its supervisor.
+# What happens to a node with nothing to lend: it stays at its floor, stays at zero (its NodeManager then exits when the
+# ResourceManager restarts), or is decommissioned through the files above once it is empty for ten minutes, until there
+# is something to lend. Its NodeManager then exits, and its supervisor has to start it again.
 # whenEmpty: decommission
 """
 
 
 def _config_model() -> type[Any]:
-    from fallow_yarn.config import YarnSpec
+    from fallow_yarn.settings.config import YarnSpec
 
     return YarnSpec
 
 
 def _agent_model() -> type[Any]:
-    from fallow_yarn.agent_settings import AgentModel
+    from fallow_yarn.settings.agent_model import AgentModel
 
     return AgentModel
 
@@ -74,7 +74,7 @@ def _build(cluster: ClusterConfig) -> Instance:
 
 
 def _settings(cluster: ClusterConfig) -> list[Setting]:
-    from fallow_yarn.origins import settings
+    from fallow_yarn.settings.setting_sources import settings
 
     return settings(cluster)
 

@@ -1,25 +1,25 @@
-"""What can go wrong between this plugin and a ResourceManager, told apart by what the caller can do about it.
+"""The errors of this plugin, distinguished by what a caller can do about them.
 
 ::
 
     YarnError
-    ├── UnreachableError            no connection, such as for want of a route
+    ├── UnreachableError            no connection, for example without a route
     │   ├── UnknownHostError        the name of the host cannot be resolved
     │   ├── RefusedError            the host is up, and nothing listens at the port
-    │   ├── SilentHostError         nothing came back: the host is down, or a filter drops what is sent
-    │   └── ConnectionLostError     there was one, and it ended before the answer was complete
-    ├── DeadlineError               connected, and no answer in the time the caller gave
-    ├── CredentialsError            this side cannot prove who it is (Kerberos)
-    ├── ProtocolError               what answers there says something impossible
-    │   └── WrongPortError          it speaks another protocol
-    └── RemoteError                 the ResourceManager answered, and refused
+    │   ├── SilentHostError         nothing came back: the host is down, or a firewall drops packets
+    │   └── ConnectionLostError     the connection ended before the answer was complete
+    ├── DeadlineError               connected, but no answer before the deadline
+    ├── CredentialsError            this side cannot authenticate (Kerberos)
+    ├── ProtocolError               the other side sent invalid data
+    │   └── WrongPortError          it uses another protocol
+    └── RemoteError                 the ResourceManager refused
         ├── StandbyError            it is not the active one (or has only just started)
         ├── AccessDeniedError       the user may not do this
-        ├── AuthenticationRefusedError  it does not take this way of saying who one is
-        ├── UnknownNodeError        it does not know a node that the request names
+        ├── AuthenticationRefusedError  it does not accept this authentication
+        ├── UnknownNodeError        it does not know a node of the request
         └── NoSuchCallError         it does not know the protocol or the method
 
-Messages name the address and the setting it came from, say what was seen, and what to do where that is known.
+Messages have the address with the setting that it came from, what was received, and advice where there is some.
 """
 
 from typing import Final
@@ -30,8 +30,8 @@ MAX_TEXT: Final = 300
 class YarnError(Exception):
     """Base of this plugin's errors.
 
-    `maybe_sent` is True if the request left this process whole: the ResourceManager may have carried it out, or may
-    do so yet. False means that it certainly has not and will not.
+    `maybe_sent` is True if the whole request left this process: the ResourceManager may have carried it out, or may
+    still do so. False means that it has not and will not.
     """
 
     def __init__(self, message: str, *, maybe_sent: bool = False) -> None:
@@ -52,7 +52,7 @@ class RefusedError(UnreachableError):
 
 
 class SilentHostError(UnreachableError):
-    """The host confirms nothing of what it is sent: it is down, or the way there is."""
+    """The host acknowledges nothing: it is down, or the network is."""
 
 
 class ConnectionLostError(UnreachableError):
@@ -60,19 +60,19 @@ class ConnectionLostError(UnreachableError):
 
 
 class DeadlineError(YarnError):
-    """The time that the caller gave is over."""
+    """The deadline of the caller has passed."""
 
 
 class ProtocolError(YarnError):
-    """The other side sent what no ResourceManager sends there: garbage, a truncated or oversized frame."""
+    """The other side sent invalid data, such as garbage or a truncated or oversized frame."""
 
 
 class WrongPortError(ProtocolError):
-    """What listens there speaks another protocol, from its first bytes on: HTTP, TLS, Hadoop IPC, or an unknown one."""
+    """The first bytes are those of another protocol: HTTP, TLS, Hadoop IPC, or an unknown one."""
 
 
 class CredentialsError(YarnError):
-    """This side cannot prove who it is: no ticket, a wrong keytab, a KDC that is away."""
+    """This side cannot authenticate: no ticket, a wrong keytab, or an unreachable KDC."""
 
 
 class RemoteError(YarnError):
@@ -96,11 +96,11 @@ class AccessDeniedError(RemoteError):
 
 
 class AuthenticationRefusedError(RemoteError):
-    """The ResourceManager does not accept this way of saying who one is, or the proof."""
+    """The ResourceManager does not accept the authentication method or the credentials."""
 
 
 class UnknownNodeError(RemoteError):
-    """The request names a node that the ResourceManager does not know; nothing of the request was done.
+    """The request names a node that the ResourceManager does not know; it carried out no part of the request.
 
     `node` is the node that it names, `None` if its text names none.
     """
@@ -115,7 +115,7 @@ class NoSuchCallError(RemoteError):
 
 
 def first_line(text: str) -> str:
-    """The first line of a Java message, without its stack and control characters, cut to a length fit for a log."""
+    """The first line of a Java message, without stack and control characters, shortened for a log."""
     line = next((line for line in text.splitlines() if line.strip()), "").strip()
     line = "".join(character if character.isprintable() else "?" for character in line)
     return line if len(line) <= MAX_TEXT else line[:MAX_TEXT] + "…"

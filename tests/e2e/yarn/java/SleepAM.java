@@ -27,7 +27,8 @@ import org.apache.hadoop.yarn.exceptions.ApplicationAttemptNotFoundException;
 
 /**
  * An application master that runs one shell command in each of its containers and notes what it is told:
- * SleepAM EVENTS_FILE CONTAINERS MEMORY_MB VCORES COMMAND. It finishes when all containers have ended.
+ * SleepAM EVENTS_FILE CONTAINERS AT_ONCE MEMORY_MB VCORES COMMAND. It never asks for more than AT_ONCE containers, those
+ * that run included, and finishes when all containers have ended.
  *
  * <p>One line an event: seconds since the epoch, kind, subject, details, each separated by one space.
  */
@@ -45,12 +46,12 @@ public final class SleepAM {
     }
 
     public static void main(String[] args) throws Exception {
-        Resource size = Resource.newInstance(Integer.parseInt(args[2]), Integer.parseInt(args[3]));
-        new SleepAM(Path.of(args[0]), args[4]).run(Integer.parseInt(args[1]), size);
+        Resource size = Resource.newInstance(Integer.parseInt(args[3]), Integer.parseInt(args[4]));
+        new SleepAM(Path.of(args[0]), args[5]).run(Integer.parseInt(args[1]), Integer.parseInt(args[2]), size);
         System.exit(0);  // the clients' threads would go on
     }
 
-    private void run(int wanted, Resource size) throws Exception {
+    private void run(int wanted, int atOnce, Resource size) throws Exception {
         YarnConfiguration conf = new YarnConfiguration();
         rm.init(conf);
         rm.start();
@@ -59,11 +60,13 @@ public final class SleepAM {
         nm.start();
         rm.registerApplicationMaster("127.0.0.1", 0, "");
         note("registered", System.getenv("CONTAINER_ID"), "");
-        for (int i = 0; i < wanted; i++) {
-            open.add(new ContainerRequest(size, null, null, Priority.newInstance(1)));
-        }
-        open.forEach(rm::addContainerRequest);
-        while (!open.isEmpty() || !running.isEmpty()) {
+        int left = wanted;
+        while (left > 0 || !open.isEmpty() || !running.isEmpty()) {
+            for (; left > 0 && open.size() + running.size() < atOnce; left--) {
+                ContainerRequest request = new ContainerRequest(size, null, null, Priority.newInstance(1));
+                open.add(request);
+                rm.addContainerRequest(request);
+            }
             try {
                 AllocateResponse told = rm.allocate(0.5f);
                 start(told);

@@ -14,10 +14,10 @@ from tests.e2e.yarn.cluster import AM_MEMORY_MB, Cluster
 from tests.e2e.yarn.config import Setup
 from tests.e2e.yarn.jars import Jars
 
-from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.cluster import EmbeddedYarn
-from fallow_yarn.testing.resource_manager import ResourceManager
-from fallow_yarn.testing.settings import Settings
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.resource_manager import ResourceManager
+from fallow_yarn.embedded.settings import Settings
+from fallow_yarn.model.size import Size
 
 KINDS = os.environ.get("FALLOW_TEST_YARN", "embedded").split(",")
 """Which YARNs the tests are for: embedded, real, or both."""

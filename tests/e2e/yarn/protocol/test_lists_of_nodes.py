@@ -11,19 +11,20 @@ from tests.e2e.yarn.protocol.clusters import MASTER_MB, Manager, Shape, Yarn
 from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
-from fallow_yarn.access import Access
 from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
 from fallow_yarn.lifecycle.decommissioning import Decommissioning
 from fallow_yarn.lifecycle.list_file import ListFile
-from fallow_yarn.lifecycle.lists import EXCLUDE_KEY, Lists
+from fallow_yarn.lifecycle.lists import HostLists
 from fallow_yarn.lifecycle.recommissioning import recommission
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.nodes import Node, State
-from fallow_yarn.rm.place import Server, server
-from fallow_yarn.rm.size import Size
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY
+from fallow_yarn.settings.rm_addresses import Server, server
 
 EMPTY = "<?xml version='1.0'?>\n<!-- ours -->\n<hosts>\n</hosts>\n"
 FULL = Size(4096, 4)
@@ -169,7 +170,7 @@ def test_a_host_that_is_not_included_is_out_and_recommissioning_includes_it(
     include.write_text("elsewhere\n")
     rm.refresh_nodes(0, soon())
     wait_state(rm, State.DECOMMISSIONED)
-    recommission(rm, Lists((ListFile(exclude),), (ListFile(include),)), [node(rm).host])
+    recommission(rm, HostLists((ListFile(exclude),), (ListFile(include),)), [node(rm).host])
     assert include.read_text() == f"elsewhere\n{node(rm).host}\n"
     cluster.kill("nm1")
     cluster.start("nm1")
@@ -178,12 +179,12 @@ def test_a_host_that_is_not_included_is_out_and_recommissioning_includes_it(
 
 def test_the_procedure_takes_an_idle_node_out_and_in_again(rm: ResourceManager, cluster: Yarn, exclude: Path) -> None:
     assert rm.setting(EXCLUDE_KEY, soon()) == str(exclude)
-    lists = Lists((ListFile(exclude),))
+    lists = HostLists((ListFile(exclude),))
     out = Decommissioning(rm, lists, [node(rm).host], 600, lambda: 0.0)
     out.begin()
     assert exclude.read_text() == EMPTY
-    wait_for(lambda: out.look().done, WAIT_SECONDS, "the end")
-    out.settle()
+    wait_for(lambda: out.poll().done, WAIT_SECONDS, "the end")
+    out.finish()
     assert ListFile(exclude).hosts() == {node(rm).host: 600}
     assert exclude.read_text().startswith(EMPTY.partition("</hosts>")[0])
     assert node(rm).state is State.DECOMMISSIONED

@@ -13,8 +13,8 @@ from tests.e2e.yarn.protocol.clusters import MASTER_MB, VERSION, App, Shape, Yar
 from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
-from fallow_yarn.container_id import ContainerId
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.client import ResourceManager
 
 FULL_MB, VCORES, TASK_MB = 4096, 8, 512

@@ -10,11 +10,11 @@ from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
 from fallow_yarn.ipc.connection import Connection, simple
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.rm.applications import Request
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL
 
 TASK_MB, TASKS = 512, 2

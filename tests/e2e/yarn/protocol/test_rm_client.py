@@ -19,14 +19,14 @@ from fallow_yarn.errors import (
     UnknownNodeError,
     UnreachableError,
 )
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate
+from fallow_yarn.rm.batches import update_in_batches
 from fallow_yarn.rm.client import ResourceManager
 from fallow_yarn.rm.facts import Calculator
 from fallow_yarn.rm.nodes import CustomResource
-from fallow_yarn.rm.portions import update_in_portions
 from fallow_yarn.rm.scheduler import read_metrics
-from fallow_yarn.rm.size import Size
 
 OWN_USER = getpass.getuser()  # the daemon's own user is always an administrator
 LICENCES = 5
@@ -140,7 +140,7 @@ def test_of_several_calls_under_way_each_is_taken_whole_and_one_with_an_unknown_
             [NodeUpdate(node_id=name, size=wanted.get(name, FULL), custom=custom.get(name, ())) for name in names]
             for names in ([first], ["nowhere:1", second], ["nowhere:2"])
         ]
-        answers = list(update_in_portions(rm, portions, soon()))
+        answers = list(update_in_batches(rm, portions, soon()))
         assert {answer.node_id: answer.accepted for answer in answers} == {
             first: True,
             second: True,

@@ -28,8 +28,8 @@ from fallow_hookspecs import (
     TaskRole,
     TaskState,
 )
-from fallow_yarn.config import YarnSpec
 from fallow_yarn.plugin import YarnInstance
+from fallow_yarn.settings.config import YarnSpec
 
 MIB = 1 << 20
 NODE = Node(name="here", addresses=("localhost", "127.0.0.1"))

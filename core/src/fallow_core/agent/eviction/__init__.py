@@ -1,4 +1,4 @@
-"""Terminates tasks under pressure: joins tasks with what was measured, decides, gives orders, follows each to its end.
+"""Terminates tasks under pressure: observes tasks, decides, gives orders, and follows each termination to its end.
 
 It never limits batch; that is `throttling`.
 """

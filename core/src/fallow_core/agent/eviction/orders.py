@@ -1,4 +1,4 @@
-"""Kill orders on their way: given to the plugin, or, where its lane is not free, carried out by core itself."""
+"""Gives kill orders to plugins. Core signals processes itself if the plugin is busy, fails, or is too slow."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ log = logging.getLogger("fallow.agent")
 KILL_TIMEOUT_SECONDS = 5.0
 
 Members = Mapping[TaskKey, Sequence[Process]]
-"""The processes of each task, from the newest pass."""
+"""The living batch processes of each task."""
 
 
 @dataclass(slots=True)
@@ -28,17 +28,17 @@ class _Given:
 
 
 class Orders:
-    """Gives orders for one node and brings their answers; never waits."""
+    """Gives the orders of one node and collects the answers. It never waits."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._given: list[_Given] = []
         self._ready: list[tuple[Order, KillOutcome]] = []
 
-    def give(self, order: Order, instances: Mapping[str, PluginInstance], members: Members, now: float) -> None:
-        """Carry out one order. There is nobody else here to be asked where the plugin has no access.
+    def give(self, order: Order, instances: Mapping[str, PluginInstance], members: Members) -> None:
+        """Give one order. Routes other than the plugin do not exist on a node, so such an order fails.
 
-        One whose plugin is not built yet has no answer, so it comes again.
+        An order for a plugin that has no instance yet gets no answer, so it is repeated.
         """
         ids = order.order.task_ids
         if order.route is not Route.PLUGIN:
@@ -55,7 +55,7 @@ class Orders:
             self._given.append(_Given(order=order, call=call))
 
     def settle(self, members: Members, now: float) -> Iterator[tuple[Order, KillOutcome]]:
-        """The answers since the last time. An order whose call is overdue is carried out here meanwhile."""
+        """The answers since the last time. Core carries out an order whose call is overdue."""
         ready, self._ready = self._ready, []
         yield from ready
         given_before, self._given = self._given, []
@@ -75,11 +75,11 @@ class Orders:
                 yield given.order, self._by_core(given.order, members)
 
     def _by_core(self, order: Order, members: Members) -> KillOutcome:
-        """Signal the processes that were seen: the plugin cannot be asked or failed, and pressure cannot wait."""
+        """Signal the processes: pressure cannot wait for a plugin."""
         event(log, logging.WARNING, "kill_by_core", cluster=order.cluster, tasks=",".join(order.order.task_ids))
         answers = {}
         for task_id in order.order.task_ids:
-            done = signals.end(members.get(TaskKey(order.cluster, task_id), ()), order.order.force)
+            done = signals.terminate(members.get(TaskKey(order.cluster, task_id), ()), order.order.force)
             if done.sent:
                 answers[task_id] = KillAnswer(result=KillResult.TERMINATING)
             elif done.refused:

@@ -1,24 +1,23 @@
-"""The tasks of a node, from what each cluster's plugin listed, its applications, and what was measured. Pure."""
+"""Joins the tasks of a node: the list of each cluster's plugin, the applications, and the measured use. Pure."""
 
 from collections.abc import Iterable, Mapping
 
-from fallow_core.ledger.rows import RowKey
 from fallow_core.model.listed import ListedTasks
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.task import ObservedTask, TaskKey, TaskUsage
 from fallow_hookspecs import RESOURCE_NAMES, Application, Process, Resources
 
 UNSURE_PERCENT = 5
-"""So much of a node's use may belong to no known task."""
+"""The share of a node's use that may belong to no known task."""
 
 
-def seen_tasks(
+def observed_tasks(
     node: str,
     lists: Mapping[str, ListedTasks],
     applications: Mapping[str, Iterable[Application]],
     usages: Mapping[TaskKey, TaskUsage],
 ) -> tuple[ObservedTask, ...]:
-    """All tasks on a node; `lists` and `applications` go by cluster."""
+    """All tasks of a node; the keys of `lists` and `applications` are clusters."""
     by_id = {(name, each.id): each for name, of_cluster in applications.items() for each in of_cluster}
     return tuple(
         ObservedTask(
@@ -35,9 +34,9 @@ def seen_tasks(
 
 
 def unsure(sample: NodeSample, unattributed: Resources) -> str:
-    """Why it is not known what on the node is whose, by what belongs to no task; empty if it is known well enough.
+    """Why the use of the node cannot be attributed, given the use of batch that belongs to no task; empty if it can.
 
-    Were it taken for a task's, or for use of the system, batch's own use would become online, and eat itself.
+    If such use counted as the system's, batch would reduce its own capacity.
     """
     for name in RESOURCE_NAMES:
         usage, amount = sample.of(name), unattributed.amount(name)
@@ -46,24 +45,11 @@ def unsure(sample: NodeSample, unattributed: Resources) -> str:
     return ""
 
 
-def leaders(lists: Mapping[str, ListedTasks]) -> dict[TaskKey, tuple[Process, ...]]:
-    """The leading processes of each task that has any."""
+def leading_processes(lists: Mapping[str, ListedTasks]) -> dict[TaskKey, tuple[Process, ...]]:
+    """The processes that the plugins list for each task; all their descendants belong to the task too."""
     return {
         TaskKey(cluster, task.id): task.processes
         for cluster, found in lists.items()
         for task in found.tasks
         if task.processes
     }
-
-
-def requested_by_row(tasks: Iterable[ObservedTask]) -> dict[RowKey, Resources]:
-    """What the tasks on each of a framework's nodes were promised, terminating ones included: they still hold it."""
-    sums: dict[RowKey, Resources] = {}
-    for seen in tasks:
-        key = RowKey(seen.node, seen.cluster, seen.task.framework_node)
-        before = sums.get(key, Resources(0, 0))
-        sums[key] = Resources(
-            cpu_milli=before.cpu_milli + seen.requested.cpu_milli,
-            memory_bytes=before.memory_bytes + seen.requested.memory_bytes,
-        )
-    return sums

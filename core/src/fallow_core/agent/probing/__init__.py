@@ -1,3 +1,4 @@
-"""When the node is measured again: quick probes between full ones, and events of the kernel. It measures and decides
-nothing about tasks.
+"""Decides when the node is measured again: by quick probes between full probes, and by kernel events.
+
+It decides nothing about tasks.
 """

@@ -1,8 +1,9 @@
-"""In which groups batch is: found from where each task's processes are, and from what its plugin says of moving them.
+"""Finds the groups that contain batch, from the groups of the tasks' processes and from the plugins' placements.
 
-A framework that gives its tasks groups has them below one of its own: that one is the batch group, if nothing else is
-in it. For tasks without groups one is made below the group where they are, so that all limits above them stay in force,
-and so that it is known where they came from. In it each task gets one, so that none has more for having more processes.
+A framework that gives each task a group creates these below a group of its own: that one is the batch group, provided
+that nothing else is in it. For tasks without groups Fallow creates a batch group below the group where they are: all
+limits above stay in force, and the processes can be moved back. Each task gets a child of it, so a task with many
+processes gets no more CPU than others.
 """
 
 import hashlib
@@ -21,42 +22,45 @@ from fallow_hookspecs import Process, TaskPlacement
 
 @dataclass(slots=True, kw_only=True)
 class BatchGroup:
-    """One group of batch with its tasks. `home`: it is Fallow's own, made there.
+    """One group of batch with its tasks. `home`: the group above, if this group is one that Fallow creates.
 
-    `to_move`: the processes of each task that are not in the task's own group yet. `given`: the groups that the
-    framework gave to single tasks.
+    `to_move`: the processes of each task that are not in the task's own group yet. `task_groups`: the groups that the
+    framework created for single tasks.
     """
 
     path: str
     home: str | None = None
     tasks: list[ObservedTask] = field(default_factory=list)
     to_move: dict[TaskKey, list[Process]] = field(default_factory=dict)
-    given: set[str] = field(default_factory=set)
+    task_groups: set[str] = field(default_factory=set)
 
     @property
     def clusters(self) -> frozenset[str]:
-        """Whose tasks are in it."""
+        """The clusters whose tasks are in it."""
         return frozenset(task.cluster for task in self.tasks)
 
 
-class _Placed(NamedTuple):
-    """The group of batch that one task is in, in the words of `BatchGroup`."""
+class _Place(NamedTuple):
+    """The batch group of one task, with the fields of `BatchGroup`."""
 
     path: str
     home: str | None = None
-    given: str = ""
+    task_group: str = ""
 
 
 class BatchGroups:
-    """Finds the groups; `without` says of each task without one why. `own_name` is the name of Fallow's own groups."""
+    """Finds the groups. `own_name`: the name of the groups that Fallow creates.
+
+    `ungrouped`: why a task is in no batch group. `foreign`: groups with processes that are not batch, and why.
+    """
 
     def __init__(self, hierarchy: Hierarchy, own_name: str, memberships: Memberships) -> None:
-        self.without: dict[TaskKey, str] = {}
+        self.ungrouped: dict[TaskKey, str] = {}
         self.foreign: dict[str, str] = {}
         self._hierarchy = hierarchy
         self._own_name = own_name
         self._memberships = memberships
-        self._places: dict[Process, tuple[str, str]] = {}
+        self._parsed: dict[Process, tuple[str, str]] = {}
         self._checks: dict[str, tuple[float, float]] = {}
 
     def find(
@@ -67,64 +71,63 @@ class BatchGroups:
         batch: BatchPass,
         now: float,
     ) -> dict[str, BatchGroup]:
-        """The groups of batch by path, without those in which something else is as well. All `tasks` have members."""
-        self.without = {}
+        """The groups of batch by path, without groups that contain other processes too. All `tasks` have members."""
+        self.ungrouped = {}
         groups: dict[str, BatchGroup] = {}
         for task in tasks:
-            key = task.key
-            placed = self._placed(key, members[key], placements.get(key), now)
-            if placed is None:
+            place = self._place(task.key, members[task.key], placements.get(task.key), now)
+            if place is None:
                 continue
-            group = groups.get(placed.path)
+            group = groups.get(place.path)
             if group is None:
-                group = groups[placed.path] = BatchGroup(path=placed.path, home=placed.home)
+                group = groups[place.path] = BatchGroup(path=place.path, home=place.home)
             group.tasks.append(task)
-            if placed.given:
-                group.given.add(placed.given)
+            if place.task_group:
+                group.task_groups.add(place.task_group)
         groups = _outermost(groups)
         self._check(groups, batch, now)
         for path in self.foreign.keys() & groups.keys():
-            self.without |= {task.key: self.foreign[path] for task in groups.pop(path).tasks}
+            self.ungrouped |= {task.key: self.foreign[path] for task in groups.pop(path).tasks}
         for group in groups.values():
             if group.home is not None:
                 self._find_to_move(group, members, now)
-        self._memberships.forget_but(batch.batch)
-        if len(self._places) > len(batch.batch):
-            self._places = {process: place for process, place in self._places.items() if process in batch.batch}
+        self._memberships.forget_except(batch.batch)
+        if len(self._parsed) > len(batch.batch):
+            self._parsed = {process: parsed for process, parsed in self._parsed.items() if process in batch.batch}
         return groups
 
-    def look_again(self, processes: Iterable[Process]) -> None:
-        """These were moved: where they are is read anew."""
-        self._memberships.look_again(processes)
+    def reread(self, processes: Iterable[Process]) -> None:
+        """Read the groups of these processes again: they were moved."""
+        self._memberships.reread(processes)
 
-    def _placed(
+    def _place(
         self, key: TaskKey, processes: Iterable[Process], placement: TaskPlacement | None, now: float
-    ) -> _Placed | None:
+    ) -> _Place | None:
         try:
-            place = self._found_in(min(processes, key=lambda process: process.start_ticks), now)
+            found = self._group_of(min(processes, key=lambda process: process.start_ticks), now)
         except OSError:
             return None  # it has ended
         except CgroupError as error:
-            self.without[key] = str(error)
+            self.ungrouped[key] = str(error)
             return None
-        above, made, _ = f"/{place}/".partition(f"/{self._own_name}/")
-        if made:
-            return self._own(above.strip("/"))
+        above, created, _ = f"/{found}/".partition(f"/{self._own_name}/")
+        if created:
+            return self._own_place(above.strip("/"))
         if placement is None:
-            self.without[key] = "its plugin has not said yet whether it may be moved"
+            self.ungrouped[key] = "its plugin has not said yet whether it may be moved"
             return None
-        said = (own.strip("/") for own in placement.cgroups)
-        own = next((own for own in said if own and f"{place}/".startswith(f"{own}/")), None)
+        task_groups = (group.strip("/") for group in placement.cgroups)
+        own = next((group for group in task_groups if group and f"{found}/".startswith(f"{group}/")), None)
         if own is not None:
-            return _Placed(own.rpartition("/")[0] or own, given=own if "/" in own else "")
+            return _Place(own.rpartition("/")[0] or own, task_group=own if "/" in own else "")
         if placement.movable:
-            return self._own(place)
+            return self._own_place(found)
         setting = f": set {placement.setting}" if placement.setting else ""
-        self.without[key] = f"its group /{place} is not its own, and it may not be moved{setting}"
+        self.ungrouped[key] = f"its group /{found} is not its own, and it may not be moved{setting}"
         return None
 
     def _check(self, groups: Mapping[str, BatchGroup], batch: BatchPass, now: float) -> None:
-        """Look now and then whether anything else is in a group that Fallow did not make."""
+        """Check from time to time whether the groups that Fallow did not create contain other processes."""
         self._checks = {path: check for path, check in self._checks.items() if path in groups}
         self.foreign = {path: why for path, why in self.foreign.items() if path in groups}
         for path, group in groups.items():
@@ -132,57 +135,57 @@ class BatchGroups:
             if group.home is not None or now < due:
                 continue
             was_foreign = self.foreign.pop(path, None) is not None
-            if strangers := self._strangers(path, batch):
-                self.foreign[path] = f"/{path} is not of batch alone: process {strangers[0]} is in it too"
-            since = now if bool(strangers) != was_foreign else since
+            if others := self._other_processes(path, batch):
+                self.foreign[path] = f"/{path} does not contain batch alone: process {others[0]} is in it too"
+            since = now if bool(others) != was_foreign else since
             self._checks[path] = (due_at(now, since), since)
 
-    def _strangers(self, group: str, batch: BatchPass) -> list[int]:
+    def _other_processes(self, group: str, batch: BatchPass) -> list[int]:
         found: list[int] = []
         for one in (group, *self._hierarchy.below(group)):
             try:
                 pids = self._hierarchy.processes(one)
             except (OSError, CgroupError):
                 continue  # it is gone
-            # One that is younger than the pass is judged with the next look.
+            # A process that is younger than the pass is judged with the next check.
             stats = (batch.processes[pid] for pid in pids if pid in batch.processes)
             found += [stat.pid for stat in stats if stat.process not in batch.batch]
         return found
 
-    def _own(self, home: str) -> _Placed:
-        return _Placed(f"{home}/{self._own_name}".lstrip("/"), home=home)
+    def _own_place(self, home: str) -> _Place:
+        return _Place(f"{home}/{self._own_name}".lstrip("/"), home=home)
 
     def _find_to_move(self, group: BatchGroup, members: Mapping[TaskKey, Iterable[Process]], now: float) -> None:
-        """Processes of a task that are where it was found, or beside its group. Others could not be put back."""
+        """The processes of a task in the group above or in the batch group itself. Others could not be moved back."""
         for task in group.tasks:
             if to_move := [each for each in members[task.key] if self._is_in(each, (group.home, group.path), now)]:
                 group.to_move[task.key] = to_move
 
     def _is_in(self, process: Process, groups: Collection[str | None], now: float) -> bool:
         try:
-            return self._found_in(process, now) in groups
+            return self._group_of(process, now) in groups
         except (OSError, CgroupError):
             return False
 
-    def _found_in(self, process: Process, now: float) -> str:
-        """The group of a process, as it was read lately."""
+    def _group_of(self, process: Process, now: float) -> str:
+        """The group of a process; the file is parsed only when it has changed."""
         text = self._memberships.text(process, now)
-        known, place = self._places.get(process, ("", ""))
+        known, group = self._parsed.get(process, ("", ""))
         if known is not text:
-            place = self._hierarchy.group_in(text, process.pid)
-            self._places[process] = (text, place)
-        return place
+            group = self._hierarchy.group_in(text, process.pid)
+            self._parsed[process] = (text, group)
+        return group
 
 
 def name_of(key: TaskKey) -> str:
-    """The name of a task's own group: its id, as far as that can be a directory's name."""
+    """The name of a task's own group: its id, or a digest where the id is no safe directory name."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_:-]{0,200}", key.task_id):
         return key.task_id
     return "task_" + hashlib.sha256("/".join(key).encode(errors="surrogateescape")).hexdigest()[:20]
 
 
 def _outermost(groups: Mapping[str, BatchGroup]) -> dict[str, BatchGroup]:
-    """A group below another one is part of that."""
+    """Join each group that lies below another one with that one."""
     found: dict[str, BatchGroup] = {}
     for path in sorted(groups, key=lambda path: path.count("/")):
         above = next((group for other, group in found.items() if path.startswith(f"{other}/")), None)
@@ -190,5 +193,5 @@ def _outermost(groups: Mapping[str, BatchGroup]) -> dict[str, BatchGroup]:
             found[path] = groups[path]
         else:
             above.tasks += groups[path].tasks
-            above.given |= groups[path].given
+            above.task_groups |= groups[path].task_groups
     return found

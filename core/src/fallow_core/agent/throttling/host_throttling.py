@@ -1,150 +1,148 @@
-"""Throttling batch of one host: what it is told each round, and what it lacks."""
+"""Throttling on this host: its trees of control groups, one round of them, and what is not available or failed."""
 
-from __future__ import annotations
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
-from typing import TYPE_CHECKING
-
+from fallow_core.agent.throttling.batch_limiter import OWN_PREFIX, BatchLimiter
 from fallow_core.agent.throttling.memberships import Memberships
-from fallow_core.agent.throttling.throttle import OWN_PREFIX, Throttle
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.model.policy import SwitchState
-from fallow_core.model.qos_policy import Placing, StrategyMode
+from fallow_core.config.settings import Config
+from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
+from fallow_core.model.task import TaskKey
 from fallow_core.node.cgroups import cpu, cpuset
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
+from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.task_usage import BatchPass
+from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos.need import NodeView
-from fallow_core.state.original_values import KnobsFile
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from fallow_core.config.settings import Config
-    from fallow_core.model.listed import ListedTasks
-    from fallow_core.node.cgroups.hierarchy import Hierarchy
-    from fallow_core.runtime.node_process import NodeProcess
-    from fallow_hookspecs import Node
+from fallow_core.qos.relief import NodeRelief
+from fallow_core.state.original_values import OriginalValuesFile
+from fallow_hookspecs import Node, Process
 
 
-class Throttling:
-    """`throttle` is `None` where `missing` says what this host lacks. `listed`: whose tasks were all known once.
+class HostThrottling:
+    """`limiter` is `None` if this host has no CPU control groups; `missing` then says why.
 
-    `lacking`: of each controller that this host does not have, why. `config`: that of the newest round.
+    `lacking`: for each controller that this host does not have, the reason. `policy`: that of the newest round.
     """
 
     def __init__(self, node: Node, config: Config, files: Files | None = None) -> None:
         self.missing = ""
-        self.config = config
-        self.throttle: Throttle | None = None
-        self.listed: set[str] = set()
+        self.policy = config.qos
+        self.limiter: BatchLimiter | None = None
         found, self.lacking = hierarchies(files or Files(), str(config.host_root))
-        self._stuck = {
+        self._unreachable = {
             group: why
             for controller, why in self.lacking.items()
-            for group in KnobsFile(config.state_dir, controller=controller).load()[0]
+            for group in OriginalValuesFile(config.state_dir, controller=controller).load()[0]
         }
         if "cpu" not in found:
             self.missing = self.lacking["cpu"]
             return
         trees = trees_of(found, config.state_dir, OWN_PREFIX + node.name)
-        self.throttle = Throttle(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
+        self.limiter = BatchLimiter(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
 
-    def step(self, fallow: NodeProcess, lists: Mapping[str, ListedTasks], is_known: bool) -> None:
-        """One round. `is_known`: each cluster that lists tasks has an instance."""
-        if self.throttle is None:
-            return
-        self.listed |= {name for name, found in lists.items() if found.complete}
-        now, controller, agent = fallow.clock(), fallow.ledgers, fallow.agent
-        self.config = fallow.config
-        view = NodeView(
-            node=fallow.node.name,
-            now=now,
-            sample=fallow.sample,
-            ledger=controller.ledgers[fallow.node.name],
-            tasks=agent.tasks,
-            tasks_complete=bool(lists) and is_known and lists.keys() <= self.listed,
-            stale_seconds=fallow.config.qos.stale_seconds,
-        )
-        instances = {cluster.name: cluster.instance for cluster in controller.clusters.values()}
-        clusters = [name for name in controller.names if controller.switch(name).state is not SwitchState.RESTORED]
-        self.throttle.policy = fallow.config.qos
-        self.throttle.act(view, agent.members(), fallow.sampler.batch, instances, clusters)
-        agent.throttles = self.throttle.throttles()
+    def step(
+        self,
+        view: NodeView,
+        policy: QosPolicy,
+        members: Mapping[TaskKey, Collection[Process]],
+        batch: BatchPass,
+        instances: Mapping[str, PluginInstance],
+        clusters: Collection[str],
+    ) -> NodeRelief:
+        """One round.
+
+        :param members: the living processes of each task.
+        :param clusters: the clusters whose groups may be changed. All other groups are restored.
+        :returns: what throttling may still free before tasks are terminated.
+        """
+        self.policy = policy
+        if self.limiter is None:
+            return NodeRelief()
+        self.limiter.policy = policy
+        self.limiter.step(view, members, batch, instances, clusters)
+        return self.limiter.relief()
 
     @property
     def pressed(self) -> bool:
-        """Whether memory stalls online services at this moment."""
-        return self.throttle is not None and self.throttle.pressure.state.pressed_at is not None
+        """Whether online services wait for memory at this moment."""
+        return self.limiter is not None and self.limiter.pressure.state.pressed_at is not None
 
-    def leave(self, config: Config) -> None:
-        """An orderly stop: limits stay, or are lifted, as configured."""
-        if self.throttle is not None and config.qos.release_on_exit:
-            self.throttle.release_all()
+    def leave(self, policy: QosPolicy) -> None:
+        """At an orderly stop: the limits stay, or all groups are restored, as configured."""
+        if self.limiter is not None and policy.release_on_exit:
+            self.limiter.release_all()
 
-    def unavailable(self, config: Config) -> dict[str, str]:
-        """Of each strategy that is on and cannot do all it would, why."""
-        throttle, qos = self.throttle, config.qos
-        if throttle is None:
+    def unavailable(self) -> dict[str, str]:
+        """For each strategy that is on and cannot do all of its work on this host, the reason."""
+        limiter, policy = self.limiter, self.policy
+        if limiter is None:
             return {}
         found: dict[str, str] = {}
-        if qos.memory_reclaim.mode is not StrategyMode.OFF:
-            groups = {} if throttle.reclaiming is None else throttle.reclaiming.unavailable
-            reasons = [f"/{group}: {why}" for group, why in sorted(groups.items())]
-            found["memory_reclaim"] = self.lacking.get("memory") or "; ".join(reasons) or _no_group(throttle.memory)
-        if qos.online_pressure.mode is not StrategyMode.OFF:
-            reasons = [f"/{group}: {why}" for group, why in sorted(throttle.pressure.unavailable.items())]
-            found["online_pressure"] = "; ".join(reasons)
-        if qos.identity.mode is not StrategyMode.OFF:
-            found["identity"] = _no_identity(throttle)
-        if qos.cpu_suppress.mode is not StrategyMode.OFF and qos.cpu_suppress.cpuset is not Placing.OFF:
-            found["cpuset"] = throttle.cpu_sets.unavailable if throttle.cpu_sets else self.lacking.get("cpuset", "")
+        if policy.memory_reclaim.mode is not StrategyMode.OFF:
+            groups = {} if limiter.reclaimer is None else limiter.reclaimer.unavailable
+            found["memory_reclaim"] = self.lacking.get("memory") or _by_group(groups) or _no_group(limiter.memory)
+        if policy.online_pressure.mode is not StrategyMode.OFF:
+            found["online_pressure"] = _by_group(limiter.pressure.unavailable)
+        if policy.identity.mode is not StrategyMode.OFF:
+            found["identity"] = _no_identity(limiter)
+        if policy.cpu_suppress.mode is not StrategyMode.OFF and policy.cpu_suppress.cpuset is not Placing.OFF:
+            found["cpuset"] = limiter.cpu_sets.unavailable if limiter.cpu_sets else self.lacking.get("cpuset", "")
         return {name: why for name, why in found.items() if why}
 
-    def problems(self, config: Config) -> list[str]:
-        """What keeps a strategy that enforces from what it wants, and what was lost."""
-        if self.throttle is None:
-            modes = (config.qos.cpu_suppress.mode, config.qos.cgroup_reconcile.mode)
+    def problems(self) -> list[str]:
+        """What prevents enforcing strategies from their work, and what was lost."""
+        policy = self.policy
+        if self.limiter is None:
+            modes = (policy.cpu_suppress.mode, policy.cgroup_reconcile.mode)
             return [f"batch is not slowed down: {self.missing}"] if StrategyMode.ENFORCE in modes else []
-        trees = [tree.knobs for tree in self.throttle.trees]
-        found = [knobs.lost for knobs in trees if knobs.lost]
-        found += [f"memoryReclaim: {why}" for why in self._lacking("memory", config.qos.memory_reclaim.mode)]
-        if config.qos.cpu_suppress.cpuset is not Placing.OFF:
-            found += [f"cpuSuppress.cpuset: {why}" for why in self._lacking("cpuset", config.qos.cpu_suppress.mode)]
-        return found + [f"/{group}: {why}" for knobs in trees for group, why in sorted(knobs.problems.items())]
+        writers = [tree.writer for tree in self.limiter.trees]
+        found = [writer.lost for writer in writers if writer.lost]
+        found += [f"memoryReclaim: {why}" for why in self._lacking("memory", policy.memory_reclaim.mode)]
+        if policy.cpu_suppress.cpuset is not Placing.OFF:
+            found += [f"cpuSuppress.cpuset: {why}" for why in self._lacking("cpuset", policy.cpu_suppress.mode)]
+        return found + [f"/{group}: {why}" for writer in writers for group, why in sorted(writer.problems.items())]
+
+    def changed_groups(self) -> dict[str, str]:
+        """The groups that do not have their original values, each with the problem of its last change."""
+        if self.limiter is None:
+            return self._unreachable
+        writers = [tree.writer for tree in self.limiter.trees]
+        changed = {group: writer.problems.get(group, "") for writer in writers for group in writer.changed_groups}
+        return self._unreachable | changed
 
     def _lacking(self, controller: str, mode: StrategyMode) -> list[str]:
-        """Why a strategy that enforces cannot have its controller."""
         return [self.lacking[controller]] if mode is StrategyMode.ENFORCE and controller in self.lacking else []
 
-    def changed(self) -> dict[str, str]:
-        """The groups that are not as they were found, and of each what was wrong with the last change."""
-        if self.throttle is None:
-            return self._stuck
-        trees = [tree.knobs for tree in self.throttle.trees]
-        return self._stuck | {group: knobs.problems.get(group, "") for knobs in trees for group in knobs.kept}
+
+def _by_group(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"/{group}: {why}" for group, why in sorted(reasons.items()))
 
 
 def _no_group(tree: Tree | None) -> str:
-    """Why no group in a tree has batch alone, though there are tasks."""
-    if tree is None or tree.groups or not tree.found.without:
+    """Why no group of a tree contains batch alone although there are tasks."""
+    if tree is None or tree.groups or not (ungrouped := tree.finder.ungrouped):
         return ""
-    return f"no group has batch alone; of {len(tree.found.without)} tasks the first: {min(tree.found.without.values())}"
+    return f"no group has batch alone; of {len(ungrouped)} tasks the first: {min(ungrouped.values())}"
 
 
-def _no_identity(throttle: Throttle) -> str:
-    """Why batch has no scheduling class of its own, as far as there is a group to see it in."""
-    hierarchy = throttle.cpu.hierarchy
-    places = [place for group in throttle.groups.values() for place in (group.path, group.home) if place]
+def _no_identity(limiter: BatchLimiter) -> str:
+    """Why batch has no scheduling class of its own; not known while no group exists."""
+    hierarchy = limiter.cpu.hierarchy
+    places = [place for group in limiter.groups.values() for place in (group.path, group.home) if place]
     there = [place for place in places if hierarchy.identity(place) is not None]
-    return cpu.NO_IDENTITY if there and not any(cpu.identity_knob(hierarchy, place) for place in there) else ""
+    return cpu.NO_IDENTITY if there and not any(cpu.identity_file(hierarchy, place) for place in there) else ""
 
 
 def trees_of(found: Mapping[str, Hierarchy], state_dir: Path, own_name: str) -> dict[str, Tree]:
-    """The tree of each controller; one for all that are mounted together."""
+    """The tree of each controller; controllers that are mounted together have the same one."""
     trees: dict[str, Tree] = {}
     memberships: Memberships | None = None
     for controller, hierarchy in found.items():
         memberships = memberships or Memberships(hierarchy.files, hierarchy.proc_root)
         same = next((tree for tree in trees.values() if tree.hierarchy.mount == hierarchy.mount), None)
-        trees[controller] = same or Tree(hierarchy, KnobsFile(state_dir, controller=controller), own_name, memberships)
+        file = OriginalValuesFile(state_dir, controller=controller)
+        trees[controller] = same or Tree(hierarchy, file, own_name, memberships)
     return trees

@@ -1,19 +1,19 @@
-"""In which groups processes are, as /proc/PID/cgroup says for all hierarchies at once: read once for all trees."""
+"""In which groups processes are: each /proc/PID/cgroup is read once for the trees of all controllers, and cached."""
 
 from collections.abc import Collection, Iterable
 
 from fallow_core.node.cgroups.files import Files
 from fallow_hookspecs import Process
 
-LOOK_AGAIN_SECONDS, SETTLED_SECONDS = 10.0, 30.0
-"""What was read counts for so long: the longer, the longer it has been so. Frameworks move what they have just started;
-what Fallow moved is read at once. Limits themselves are read with each look.
+REREAD_SECONDS, SETTLED_SECONDS = 10.0, 30.0
+"""The cache time grows from the first to the second value while a file stays the same: frameworks move processes that
+they have just started. Limits are not cached.
 """
 
 
 def due_at(read_at: float, since: float) -> float:
-    """When something is to be read again that was read at one time and has been so since another."""
-    return read_at + min(max(read_at - since, LOOK_AGAIN_SECONDS), SETTLED_SECONDS)
+    """When to read again a value that was read at `read_at` and has been the same since `since`."""
+    return read_at + min(max(read_at - since, REREAD_SECONDS), SETTLED_SECONDS)
 
 
 class Memberships:
@@ -25,9 +25,9 @@ class Memberships:
         self._found: dict[Process, tuple[float, float, str]] = {}
 
     def text(self, process: Process, now: float) -> str:
-        """What the file of a process says. As long as it says the same, the result is the same object.
+        """The text of a process's file. The result is the same object while the file does not change.
 
-        :raises OSError: it has ended.
+        :raises OSError: the process has ended.
         """
         due, since, text = self._found.get(process, (now, now, ""))
         if now >= due:
@@ -37,12 +37,12 @@ class Memberships:
             self._found[process] = (due_at(now, since), since, text)
         return text
 
-    def look_again(self, processes: Iterable[Process]) -> None:
-        """These were moved: where they are is read anew."""
+    def reread(self, processes: Iterable[Process]) -> None:
+        """Read the files of these processes again: they were moved."""
         for process in processes:
             self._found.pop(process, None)
 
-    def forget_but(self, processes: Collection[Process]) -> None:
-        """No others are asked for any more."""
+    def forget_except(self, processes: Collection[Process]) -> None:
+        """Forget all processes but these."""
         if len(self._found) > len(processes):
             self._found = {process: found for process, found in self._found.items() if process in processes}

@@ -1,4 +1,4 @@
-"""Pushes cold memory of batch out, step by step, in a thread of its own: the kernel takes as long as it takes."""
+"""Reclaims cold memory of batch step by step, in a thread of its own, since the kernel may take long for a step."""
 
 import logging
 import threading
@@ -10,9 +10,9 @@ from fallow_core.agent.throttling.batch_groups import BatchGroup
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.errors import CgroupError
 from fallow_core.log import event
+from fallow_core.model.control_file import ControlFile
 from fallow_core.model.qos_policy import MemoryReclaimPolicy, StrategyMode
 from fallow_core.node.cgroups import memory
-from fallow_core.node.cgroups.control_file import Knob
 from fallow_core.qos import memory_reclaim
 from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState, Reclaim
 from fallow_core.qos.need import NodeView
@@ -23,44 +23,54 @@ REMEMBERED_STEPS = 50
 
 
 @dataclass(slots=True, kw_only=True)
-class Step:
-    """One step that was decided at `at`. `brought`: by how much each group's charge fell meanwhile, once it is over."""
+class ReclaimStep:
+    """One step, decided at `at`. `reclaimed`: how much the charge of each group fell, once the step is `finished`."""
 
     at: float
     reclaim: Reclaim
-    brought: dict[str, int] = field(default_factory=dict)
+    reclaimed: dict[str, int] = field(default_factory=dict)
     problem: str = ""
-    over: bool = False
+    finished: bool = False
 
 
 def in_thread(act: Callable[[], None]) -> None:
-    """Start it, and do not wait for its end."""
+    """Run it in a new thread, without waiting."""
     threading.Thread(target=act, name="reclaim", daemon=True).start()
 
 
-class Reclaiming:
-    """What was decided and done about memory of batch. Every method belongs to the thread that ticks it.
+class MemoryReclaimer:
+    """Decides steps and runs them, one at a time. Every method belongs to the thread of the loop.
 
-    `unavailable` says of a group why nothing can be pushed out of it.
+    `unavailable`: why no memory of a group can be reclaimed.
     """
 
     def __init__(self, tree: Tree, start: Callable[[Callable[[], None]], None] = in_thread) -> None:
         self.state = MemoryReclaimState()
-        self.steps: deque[Step] = deque(maxlen=REMEMBERED_STEPS)
+        self.steps: deque[ReclaimStep] = deque(maxlen=REMEMBERED_STEPS)
         self.unavailable: dict[str, str] = {}
-        self.pushed_out_bytes = 0
+        self.reclaimed_bytes = 0
         self._tree = tree
         self._start = start
-        self._running: Step | None = None
+        self._running: ReclaimStep | None = None
 
-    def untouched(self, group: str) -> frozenset[Knob]:
-        """The knobs that a step under way changes."""
-        running = self._running
-        return frozenset({Knob.MEMORY, Knob.HIGH}) if running is not None and group in running.reclaim.groups else _NONE
+    def untouched(self, group: str) -> frozenset[ControlFile]:
+        """The files that the running step changes."""
+        if self._running is None or group not in self._running.reclaim.groups:
+            return frozenset()
+        return frozenset({ControlFile.MEMORY, ControlFile.HIGH})
+
+    def take_result(self) -> None:
+        """Take the result of the running step if it has finished."""
+        step = self._running
+        if step is None or not step.finished:
+            return
+        self._running = None
+        self.reclaimed_bytes += sum(step.reclaimed.values())
+        if step.problem:
+            event(log, logging.WARNING, "memory_not_reclaimed", reason=step.problem)
 
     def step(self, view: NodeView, groups: Mapping[str, BatchGroup], policy: MemoryReclaimPolicy) -> None:
-        """Take the result of the newest step, and begin the next if one is due."""
-        self._settle()
+        """Start the next step if it is due."""
         if policy.mode is StrategyMode.OFF:
             self.state, self.unavailable = MemoryReclaimState(), {}
             return
@@ -69,35 +79,36 @@ class Reclaiming:
         self.state, reclaim = memory_reclaim.decide(view, self._cold(lowered), policy, self.state)
         if reclaim is None or self._running is not None:
             return
-        step = Step(at=view.now, reclaim=reclaim, over=not reclaim.enforce)
+        step = ReclaimStep(at=view.now, reclaim=reclaim, finished=not reclaim.enforce)
         if before.begun_at is None:
             name = "memory_reclaim" if reclaim.enforce else "memory_would_reclaim"
             event(log, logging.INFO, name, groups=",".join(reclaim.groups), why=reclaim.why, **reclaim.terms)
         self.steps.append(step)
         if not reclaim.enforce:
             return
+        writer = self._tree.writer
         for group in reclaim.groups:
-            knob = lowered[group]
-            if knob is not None and not self._tree.knobs.keep(group, knob, groups[group].clusters):
-                step.problem, step.over = self._tree.knobs.problems.get(group, "the group is gone"), True
+            file = lowered[group]
+            if file is not None and not writer.save_original(group, file, groups[group].clusters):
+                step.problem, step.finished = writer.problems.get(group, "the group is gone"), True
                 return
         self._running = step
-        self._start(lambda: self._push_out(step, lowered))
+        self._start(lambda: self._run(step, lowered))
 
-    def _lowered(self, groups: Mapping[str, BatchGroup]) -> dict[str, Knob | None]:
-        """Of each group that memory can be pushed out of, which limit is lowered for it."""
+    def _lowered(self, groups: Mapping[str, BatchGroup]) -> dict[str, ControlFile | None]:
+        """For each group whose memory can be reclaimed, the limit that is lowered to do so."""
         self.unavailable, found = {}, {}
         for path, group in groups.items():
-            if group.home is not None and path not in self._tree.knobs.kept:
+            if group.home is not None and path not in self._tree.writer.changed_groups:
                 self.unavailable[path] = "its group is not made yet"
                 continue
             try:
-                found[path] = memory.lowered_knob(self._tree.hierarchy, path)
+                found[path] = memory.lowered_limit(self._tree.hierarchy, path)
             except (OSError, CgroupError) as error:
                 self.unavailable[path] = str(error)
         return found
 
-    def _cold(self, lowered: Mapping[str, Knob | None]) -> dict[str, GroupMemory]:
+    def _cold(self, lowered: Mapping[str, ControlFile | None]) -> dict[str, GroupMemory]:
         swap_free, found = memory.swap_free_bytes(self._tree.hierarchy), {}
         for path in lowered:
             try:
@@ -106,26 +117,14 @@ class Reclaiming:
                 self.unavailable[path] = str(error)
         return found
 
-    def _push_out(self, step: Step, lowered: Mapping[str, Knob | None]) -> None:
-        """In a thread of its own; nothing but the step is touched."""
+    def _run(self, step: ReclaimStep, lowered: Mapping[str, ControlFile | None]) -> None:
+        """In a thread of its own; it changes nothing but the step."""
         hierarchy = self._tree.hierarchy
         for group, amount in step.reclaim.groups.items():
             try:
                 before = memory.used_bytes(hierarchy, group)
-                memory.push_out(hierarchy, group, amount, lowered[group])
-                step.brought[group] = max(before - memory.used_bytes(hierarchy, group), 0)
+                memory.reclaim(hierarchy, group, amount, lowered[group])
+                step.reclaimed[group] = max(before - memory.used_bytes(hierarchy, group), 0)
             except (OSError, CgroupError) as error:
                 step.problem = f"/{group}: {error}"
-        step.over = True
-
-    def _settle(self) -> None:
-        step = self._running
-        if step is None or not step.over:
-            return
-        self._running = None
-        self.pushed_out_bytes += sum(step.brought.values())
-        if step.problem:
-            event(log, logging.WARNING, "memory_not_reclaimed", reason=step.problem)
-
-
-_NONE: frozenset[Knob] = frozenset()
+        step.finished = True

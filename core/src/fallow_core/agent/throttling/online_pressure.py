@@ -1,4 +1,4 @@
-"""Reads the pressure of the online groups, and remembers whether it holds batch back."""
+"""Reads the memory pressure of the online groups, and logs when it begins and ends to slow batch down."""
 
 import logging
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from fallow_core.qos.online_pressure import OnlinePressureState
 log = logging.getLogger("fallow.agent")
 
 
-class Pressure:
-    """Belongs to the thread that ticks it. `unavailable` says of a group why its pressure is not known."""
+class OnlinePressure:
+    """Belongs to the thread of the loop. `unavailable`: why the pressure of a group is not known."""
 
     def __init__(self, hierarchy: Hierarchy) -> None:
         self.state = OnlinePressureState(stalls={})
@@ -23,7 +23,7 @@ class Pressure:
         self._hierarchy = hierarchy
 
     def step(self, policy: OnlinePressurePolicy, now: float) -> bool:
-        """Look at the groups; whether batch is to be held back now."""
+        """Read the groups; whether batch has to be slowed down now."""
         if policy.mode is StrategyMode.OFF or not policy.groups:
             self.state, self.unavailable = OnlinePressureState(stalls={}), {}
             return False

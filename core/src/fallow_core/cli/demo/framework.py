@@ -1,4 +1,4 @@
-"""What a plugin has to bring so that `fallow demo` can show it: a resource manager that runs on this host alone."""
+"""The interface of a plugin's demo: a resource manager that runs on this host alone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ ENTRY_POINT_GROUP = "fallow.demos"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Batch tasks by what became of them. `lost`: ended before they were done, and run again from the start."""
+    """The number of batch tasks in each state. `lost`: ended early, and queued again from the start."""
 
     waiting: int = 0
     running: int = 0
@@ -24,36 +24,36 @@ class Counts:
 class DemoFramework(Protocol):
     """A resource manager with one node on this host, until it is closed.
 
-    `spec` is the `spec` of its cluster file, `task_variable` the environment variable that tells a task its id.
+    `spec` is the `spec` of its cluster file, `task_variable` the environment variable with the id of a task.
     """
 
     spec: Mapping[str, Any]
     task_variable: str
 
     def submit(self, command: str, tasks: int) -> None:
-        """Queue so many tasks, each a shell command that uses one unit of CPU; each starts as soon as it fits."""
+        """Queue this number of tasks, each a shell command; each starts as soon as it fits."""
 
     def counts(self) -> Mapping[str, int]:
-        """The tasks by what became of them; the keys are the fields of `Counts`."""
+        """The number of tasks in each state; the keys are the fields of `Counts`."""
 
     def told(self) -> Sequence[tuple[float, int]]:
-        """When (monotonic seconds) the resource manager took which CPU size in milli-cores, in order."""
+        """Each CPU size in milli-cores that the resource manager took, with its time (monotonic seconds), in order."""
 
     def close(self) -> None:
-        """End all of it, the tasks included."""
+        """End everything, the tasks included."""
 
 
 class Start(Protocol):
-    """What the entry point of a plugin names."""
+    """What the entry point of a plugin refers to."""
 
     def __call__(self, folder: Path, *, cpu_milli: int, memory_bytes: int, tasks_at_once: int) -> DemoFramework:
-        """Start it in a folder of its own, on a node that so many tasks fill, and that batch gets none of yet."""
+        """Start it in this folder, with one node that `tasks_at_once` tasks fill; batch gets nothing of it yet."""
 
 
 def load(name: str) -> Start:
-    """What starts the demo of an installed plugin.
+    """The function that starts the demo of an installed plugin.
 
-    :raises PluginLoadError: no plugin of this name has a demo, or it cannot be imported.
+    :raises PluginLoadError: no plugin of this name has a demo, or the demo cannot be imported.
     """
     known = metadata.entry_points(group=ENTRY_POINT_GROUP)
     if name not in known.names:

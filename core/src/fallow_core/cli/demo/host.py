@@ -1,7 +1,7 @@
-"""Fallow on a host that consists of the demo's own processes.
+"""`fallow run` for the demo: as if only the demo's own processes ran on this host.
 
-Whatever else runs on this host neither takes part in the demo nor disturbs it: CPU in use is that of the demo, of as
-many CPUs as this host has. All else is `fallow run` as it is.
+CPU in use is the demo's, out of all CPUs of this host, so that other processes do not disturb it. Everything else is
+the same as in `fallow run`.
 
     python -m fallow_core.cli.demo.host FOLDER PID
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fallow_core import log
 from fallow_core.cli.run import load_config
+from fallow_core.cli.system_errors import explained
 from fallow_core.errors import FallowError
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.process_tree import batch_processes
@@ -25,14 +26,14 @@ PR_SET_PDEATHSIG = 1
 
 
 class OwnCpu:
-    """CPU counters of a process and all that runs below it."""
+    """CPU counters of a process and all its descendants."""
 
     def __init__(self, root_pid: int) -> None:
         self._root_pid = root_pid
         self._ticks = 0
 
     def __call__(self, processes: Mapping[int, ProcessStat]) -> CpuCounters:
-        """The counters at one pass. What a process used that nobody waited for is lost, so they may stand still."""
+        """The counters now. They may stand still: the use of an ended process is lost if nobody waited for it."""
         root = processes.get(self._root_pid)
         tree = batch_processes(processes, () if root is None else (root.process,), frozenset())
         self._ticks = max(self._ticks, sum(processes[process.pid].total_ticks for process in tree))
@@ -40,7 +41,7 @@ class OwnCpu:
 
 
 def lend(folder: Path, cpu: Callable[[Mapping[int, ProcessStat]], CpuCounters]) -> None:
-    """`fallow run` on the configuration in a folder, and on these CPU counters, until SIGTERM.
+    """Run `fallow run` with the configuration in a folder and these CPU counters, until SIGTERM.
 
     :raises FallowError: it cannot run.
     """
@@ -52,13 +53,16 @@ def lend(folder: Path, cpu: Callable[[Mapping[int, ProcessStat]], CpuCounters]) 
 
 
 def main(folder: str, root_pid: str) -> int:
-    """Run Fallow until SIGTERM, or until the demo has gone."""
+    """Run Fallow until SIGTERM, or until the demo's process ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     try:
         lend(Path(folder), OwnCpu(int(root_pid)))
-    except FallowError as error:
-        print(error, file=sys.stderr)  # noqa: T201
-        return error.exit_code
+    except (FallowError, OSError, RuntimeError) as error:
+        text = str(error) if isinstance(error, FallowError) else explained(error)
+        if text is None:
+            raise
+        print(text, file=sys.stderr)  # noqa: T201
+        return 1
     return 0
 
 

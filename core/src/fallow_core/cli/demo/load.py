@@ -1,4 +1,4 @@
-"""A real online load: a process for each CPU that is busy for some percent of the time."""
+"""A real online load: for each CPU a process that is busy for a given share of the time."""
 
 import mmap
 import os
@@ -7,6 +7,9 @@ import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from fallow_core.cli.system_errors import starting
+from fallow_core.errors import FallowError
 
 _BURNER = """
 import mmap, os, sys, time
@@ -22,8 +25,11 @@ while os.getppid() == parent:
 
 
 class OnlineLoad:
-    """Uses `percent` of the CPUs that this process may run on; of nothing at first. It ends with this process,
-    and not by itself on Ctrl-C in a terminal."""
+    """Uses `percent` of the CPUs that this process may run on; at first 0. It ends with this process,
+    and not by itself on Ctrl-C in a terminal.
+
+    :raises FallowError: a process cannot be started; those that were started have ended.
+    """
 
     def __init__(self, folder: Path) -> None:
         file = folder / "level"
@@ -31,11 +37,18 @@ class OnlineLoad:
         with file.open("r+b") as opened:
             self._level = mmap.mmap(opened.fileno(), 1)
         command = [sys.executable, "-ISc", _BURNER, str(file), str(os.getpid())]
-        self._burners = [subprocess.Popen(command, start_new_session=True) for _ in os.sched_getaffinity(0)]  # noqa: S603
+        self._burners: list[subprocess.Popen[bytes]] = []
+        try:
+            with starting("the processes of the online load"):
+                for _ in os.sched_getaffinity(0):
+                    self._burners.append(subprocess.Popen(command, start_new_session=True))  # noqa: S603
+        except FallowError:
+            self._close()
+            raise
 
     @property
     def percent(self) -> int:
-        """How busy it keeps each CPU."""
+        """The share of each CPU that it uses."""
         return self._level[0]
 
     @percent.setter
@@ -48,6 +61,9 @@ class OnlineLoad:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         for burner in self._burners:
             burner.kill()
         for burner in self._burners:

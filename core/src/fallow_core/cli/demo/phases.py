@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
-    """From `begins_at` on the load keeps each CPU so busy; `text` is shown."""
+    """From `begins_at` on the load uses `load_percent` of each CPU; the demo shows `text`."""
 
     begins_at: float
     load_percent: int

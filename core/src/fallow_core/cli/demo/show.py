@@ -1,4 +1,4 @@
-"""What the demo shows while it runs: snapshots of its Fallow, and beside them its tasks with their progress."""
+"""The view of the demo: snapshots of its Fallow, and beside them its tasks with their progress."""
 
 import time
 from collections import deque
@@ -21,7 +21,7 @@ SMOOTHED = 3
 
 
 class Show:
-    """Plays the phases on a stage from `began_at` (monotonic) on, and remembers what was seen."""
+    """Plays the phases on a stage from `began_at` (monotonic) on, and records what it sees."""
 
     def __init__(self, stage: Stage, began_at: float) -> None:
         self.stage = stage
@@ -34,7 +34,7 @@ class Show:
         self._tasks: tuple[TaskStatus, ...] = ()
 
     def play(self) -> Phase:
-        """Set the load as it is time."""
+        """Set the load of the current phase."""
         now = time.monotonic()
         phase = phase_at(now - self.began_at)
         if phase is not self._phase:
@@ -43,8 +43,8 @@ class Show:
             self._phase, self.stage.load.percent = phase, phase.load_percent
         return phase
 
-    def look(self) -> Snapshot:
-        """One look at Fallow.
+    def snapshot(self) -> Snapshot:
+        """One snapshot of Fallow.
 
         :raises FallowError: it does not answer, or has ended.
         """
@@ -74,7 +74,7 @@ class Show:
 
 
 def progress_lines(tasks: Iterable[TaskStatus], progress: Callable[[str], int | None]) -> Iterable[Text]:
-    """A line for each task: who it is, how far, and what it uses; those that are nearly done first."""
+    """A line for each task: its id, state, progress and use; the furthest first."""
     found = [(progress(task.task) or 0, task) for task in tasks]
     for percent, task in sorted(found, key=lambda pair: (-pair[0], pair[1].task)):
         filled = BAR * percent // 100
@@ -86,10 +86,10 @@ def progress_lines(tasks: Iterable[TaskStatus], progress: Callable[[str], int | 
         )
 
 
-def alone(stage: Stage, sample: Callable[[], Moment | None], tell: Callable[[str], None]) -> list[Moment]:
-    """The online load alone, a line each second."""
+def alone(stage: Stage, sample: Callable[[], Moment | None], echo: Callable[[str], None]) -> list[Moment]:
+    """Run the online load alone, and print a line each second."""
     stage.load.percent = ALONE.load_percent
-    tell(f"{ALONE.text}.")
+    echo(f"{ALONE.text}.")
     found: list[Moment] = []
     lately: deque[Moment] = deque(maxlen=SMOOTHED)
     end = time.monotonic() + ALONE_SECONDS
@@ -100,5 +100,5 @@ def alone(stage: Stage, sample: Callable[[], Moment | None], tell: Callable[[str
             found.append(moment)
             lately.append(moment)
             percent = round(100 * fmean(m.used_milli / m.capacity_milli for m in lately))
-            tell(f"  CPU in use {percent:3} %  {'#' * (percent * BAR // 100)}")
+            echo(f"  CPU in use {percent:3} %  {'#' * (percent * BAR // 100)}")
     return found

@@ -1,4 +1,4 @@
-"""All that the demo starts, in one folder, and its end: the framework, the online load, and `fallow run`."""
+"""Everything that the demo starts and ends, in one folder: the framework, the online load, and `fallow run`."""
 
 import json
 import os
@@ -14,19 +14,20 @@ from fallow_core.api.control_socket import ask
 from fallow_core.cli.demo import host, task
 from fallow_core.cli.demo.framework import Counts, DemoFramework, Start
 from fallow_core.cli.demo.load import OnlineLoad
+from fallow_core.cli.system_errors import starting
 from fallow_core.errors import ControlError, FallowError
 
 CLUSTER = "demo"
 TASKS_AT_ONCE = 8
 TASKS = 64
-TASK_SECONDS = 9.0  # of a task that gets all the CPU it asks for
+TASK_SECONDS = 9.0  # of a task that gets all the CPU that it requests
 TASK_MEMORY_BYTES = 64 << 20
 START_SECONDS = 30.0
 END_SECONDS = 20.0
 
 
 class Stage:
-    """The demo's processes, until it is left. A task asks for an eighth of the CPU of this host."""
+    """The demo's processes, while its context is open. A task requests an eighth of the CPU of this host."""
 
     def __init__(self, start: Start, plugin: str, folder: Path) -> None:
         self.socket = folder / "control.sock"
@@ -44,12 +45,13 @@ class Stage:
         with self._stack:
             self._progress.mkdir()
             self.load = self._stack.enter_context(OnlineLoad(self._folder))
-            self.framework = self._start(
-                self._folder / "framework",
-                cpu_milli=(os.cpu_count() or 1) * 1000,
-                memory_bytes=TASKS_AT_ONCE * TASK_MEMORY_BYTES,
-                tasks_at_once=TASKS_AT_ONCE,
-            )
+            with starting(f"the resource manager of the plugin {self._plugin}"):
+                self.framework = self._start(
+                    self._folder / "framework",
+                    cpu_milli=(os.cpu_count() or 1) * 1000,
+                    memory_bytes=TASKS_AT_ONCE * TASK_MEMORY_BYTES,
+                    tasks_at_once=TASKS_AT_ONCE,
+                )
             self._stack.callback(self.framework.close)
             self._configure()
             self._stack.callback(self._end_fallow)
@@ -64,10 +66,10 @@ class Stage:
     def begin(self) -> None:
         """Queue the tasks, start `fallow run`, and wait until it answers.
 
-        :raises FallowError: it ends, or does not answer in time.
+        :raises FallowError: it cannot be started, ends, or does not answer in time.
         """
         self.framework.submit(self._task((os.cpu_count() or 1) * 1000 // TASKS_AT_ONCE), TASKS)
-        with self.log.open("wb") as log:
+        with self.log.open("wb") as log, starting("fallow run"):
             command = [sys.executable, "-m", host.__name__, str(self._folder), str(os.getpid())]
             self._fallow = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)  # noqa: S603
         end = time.monotonic() + START_SECONDS
@@ -78,19 +80,19 @@ class Stage:
             time.sleep(0.1)
 
     def check(self) -> None:
-        """Make sure that Fallow runs.
+        """Check that Fallow runs.
 
-        :raises FallowError: it has ended, with what it said last.
+        :raises FallowError: it has ended; with the end of its log.
         """
         if self._fallow is not None and self._fallow.poll() is not None:
             raise FallowError(f"fallow run has ended: {self._said()}")
 
     def counts(self) -> Counts:
-        """The tasks by what became of them."""
+        """The number of tasks in each state."""
         return Counts(**self.framework.counts())
 
     def progress_percent(self, task_id: str) -> int | None:
-        """How far a task is; `None` before it has begun to work."""
+        """The progress of a task; `None` before it begins to work."""
         try:
             return int((self._progress / task_id).read_text())
         except (OSError, ValueError):
@@ -112,7 +114,7 @@ class Stage:
         return f"exec {program} {work_seconds:.3f} {cpu_milli}"
 
     def _configure(self) -> None:
-        """Quick where the defaults are patient: it has to be seen within a minute."""
+        """Write the configuration. Its times are short, so that everything happens within a minute."""
         core: dict[str, Any] = {
             "apiVersion": "fallow/v1",
             "kind": "Fallow",

@@ -1,4 +1,4 @@
-"""What the demo says in the end, from what was seen. Pure."""
+"""The text at the end of the demo. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Moment:
 
 
 def delays(rises_at: Iterable[float], told: Sequence[tuple[float, int]]) -> list[float]:
-    """For each rise of the load the seconds until the resource manager was told a smaller size than it had before."""
+    """For each rise of the load, the seconds until the resource manager was told a smaller size than before."""
     found = []
     for rise in rises_at:
         had = next((size for at, size in reversed(told) if at <= rise), None)
@@ -28,7 +28,7 @@ def delays(rises_at: Iterable[float], told: Sequence[tuple[float, int]]) -> list
 
 
 def summary(moments: Sequence[Moment], counts: Counts, found_delays: Sequence[float], why_lost: Sequence[str]) -> str:
-    """The text: CPU in use without and with Fallow, tasks, and how soon the load was followed."""
+    """CPU in use without and with Fallow, the tasks, and the delay between a rise of the load and the smaller size."""
     before = [m for m in moments if not m.lends]
     after = [m for m in moments if m.lends]
     lines = []

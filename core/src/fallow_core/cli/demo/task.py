@@ -1,9 +1,9 @@
-"""The program of one batch task: use CPU until the work is done, and write down how far it is.
+"""The program of one batch task: use CPU until the work is done, and write down the progress.
 
     python -IS task.py FOLDER VARIABLE WORK_SECONDS CPU_MILLI
 
-It uses no more than `CPU_MILLI` at once, and less where it gets less. Percents go to FOLDER/ID, where ID is the value
-of the environment variable. It imports nothing but the standard library: it runs without the packages of Fallow.
+It uses at most `CPU_MILLI` at once. It writes percents to FOLDER/ID, where ID is the value of the environment variable.
+It imports only the standard library, and so runs without the packages of Fallow.
 """
 
 import os
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 SLICE_SECONDS = 0.05
-NICE = 5  # on a host that is busy otherwise the online load can rise nevertheless, and tasks get on
+NICE = 5  # on a busy host the online load can still rise, and the tasks still make progress
 
 
 def work(seconds: float, share: float, progress: Path | None) -> None:
@@ -29,7 +29,7 @@ def work(seconds: float, share: float, progress: Path | None) -> None:
 
 
 def main(folder: str, variable: str, work_seconds: str, cpu_milli: str) -> None:
-    """Share the work out over as many processes as are needed."""
+    """Divide the work among the processes that it needs."""
     os.nice(NICE)
     milli = int(cpu_milli)
     count = -(-milli // 1000)

@@ -1,5 +1,5 @@
-"""The live view of a running Fallow, for `fallow top` and whoever has something to show beside it.
+"""The live view of a running Fallow, for `fallow top` and `fallow demo`; `fallow watch` uses its `terminal`.
 
-All but `keys`, `feed` and `live` is pure: it neither reads a clock nor a terminal. `Live` is what runs the view;
-`Extra` is what a caller shows beside it. Nothing here changes anything in the Fallow that is shown.
+`LiveView` runs the view; `Extra` is what a caller shows beside it. Only `keys`, `terminal`, `polling` and `view` read a
+clock or a terminal; the other modules are pure. Nothing here changes the Fallow that is shown.
 """

@@ -1,4 +1,4 @@
-"""Single keys from a terminal, without waiting for Enter; the terminal is as it was before, however this ends."""
+"""Single keys from a terminal, without waiting for Enter. The terminal is always restored."""
 
 import codecs
 import os
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 ESCAPE_SECONDS = 0.05
-"""So soon after an escape the rest of a key's sequence arrives; later it was the key Esc."""
+"""After an escape, the rest of a key's sequence arrives within this time; otherwise the key was Esc."""
 
 _NAMES = {
     "[A": "up",
@@ -34,9 +34,9 @@ _BEGUN = re.compile(r"\x1b(\[[0-?]*[ -/]*|O)?")
 
 
 def decoded(text: str) -> tuple[list[str], str]:
-    """The keys in what a terminal sent, and the rest that may be the beginning of one.
+    """The keys in what a terminal sent, and the rest, which may be the beginning of a key.
 
-    A key is a printable character or a name such as `up`; what else there is is left out.
+    A key is a printable character or a name such as `up`. Everything else is left out.
     """
     keys, at = [], 0
     while at < len(text):
@@ -55,7 +55,7 @@ def decoded(text: str) -> tuple[list[str], str]:
 
 
 class Keyboard:
-    """Keys from a terminal that `keyboard` has prepared. At its end, as when it hangs up, it is the key `q`."""
+    """Keys from a terminal that `keyboard` has prepared. When the terminal hangs up, that is the key `q`."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -63,7 +63,7 @@ class Keyboard:
         self._rest = ""
 
     def read(self, timeout_seconds: float) -> list[str]:
-        """The keys that were pressed; waits so long for the first one."""
+        """Wait for keys, and return those that were pressed."""
         if not self._ready(ESCAPE_SECONDS if self._rest else timeout_seconds):
             alone, self._rest = self._rest, ""
             return ["escape"] if alone else []
@@ -82,7 +82,7 @@ class Keyboard:
 
 @contextmanager
 def keyboard(descriptor: int) -> Iterator[Keyboard]:
-    """Single keys from this terminal. Ctrl-C stays the signal; Ctrl-Z does nothing, as nobody would put things back."""
+    """Single keys from this terminal. Ctrl-C still sends its signal; Ctrl-Z does nothing."""
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor, termios.TCSANOW)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from fallow_core.api.tasks import TaskStatus
-from fallow_core.cli.live.arranged import Arranged
 from fallow_core.cli.live.columns import Column, cut, fit
 from fallow_core.cli.live.events import Event
+from fallow_core.cli.live.filter_sort import Rows
 from fallow_core.cli.live.snapshot import Account, Node, NodeAmounts
-from fallow_core.cli.live.state import Kind
+from fallow_core.cli.live.view_state import Kind
 from fallow_core.cli.table import amount, part, seconds
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
@@ -37,7 +37,7 @@ class Panel:
     draw: Callable[[int, int, str, int], Table]
 
 
-def panels(shown: Arranged, ascii_only: bool) -> list[Panel]:
+def panels(shown: Rows, ascii_only: bool) -> list[Panel]:
     """The tables of Fallow's own, in the order of the screen."""
     nodes, accounts, tasks, events = shown.nodes, shown.accounts, shown.tasks, shown.events
     per = len(RESOURCE_NAMES)

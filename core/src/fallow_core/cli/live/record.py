@@ -8,7 +8,7 @@ from fallow_core.api.tasks import TaskStatus
 from fallow_core.cli import tasks
 from fallow_core.cli.live.events import Event
 from fallow_core.cli.live.snapshot import Snapshot
-from fallow_core.cli.live.state import Kind, Ref
+from fallow_core.cli.live.view_state import Kind, Ref
 from fallow_core.cli.render_explain import decision_lines, due_words, explanation_lines, take_back_words
 from fallow_core.cli.render_status import status_lines
 from fallow_core.cli.table import paragraph

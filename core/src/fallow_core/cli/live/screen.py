@@ -1,4 +1,4 @@
-"""The view as lines that fit a terminal: the most important ones are kept, whatever its size."""
+"""The view as lines that fit a terminal. In a small one, the most important lines stay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from rich.console import Group
 from rich.text import Text
 
-from fallow_core.cli.live.arranged import arranged
 from fallow_core.cli.live.columns import cut, wrapped
+from fallow_core.cli.live.filter_sort import filter_and_sort
 from fallow_core.cli.live.panels import Panel, panels
 from fallow_core.cli.live.record import record
 from fallow_core.cli.live.snapshot import Snapshot
-from fallow_core.cli.live.state import HELP, SORTS, Pane, State
+from fallow_core.cli.live.view_state import HELP, SORTS, Pane, ViewState
 from fallow_core.cli.table import printable, seconds
 
 KEYS = "q end  / filter  s sort  Enter explain  Tab table  ? help"
 ROOMY = 32
-"""From so many lines on there is an empty line before each table."""
+"""From this number of lines on, there is an empty line before each table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extra:
-    """What a caller shows beside Fallow's own: a line below the title, and one panel. Lines are cut to fit."""
+    """What a caller adds to the view: a line below the title, and one panel. Lines are cut to fit."""
 
     caption: str = ""
     title: str = ""
@@ -30,12 +30,12 @@ class Extra:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """All that is drawn. `trouble` says why the snapshot is not the newest; `clock` is the time for people."""
+    """Everything that is drawn. `trouble`: why the snapshot is old; `clock`: the time to show."""
 
     title: str
     clock: str
     snapshot: Snapshot
-    state: State
+    state: ViewState
     trouble: str = ""
     extra: Extra = Extra()
     ascii_only: bool = False
@@ -53,7 +53,7 @@ def screen(frame: Frame, width: int, height: int) -> Group:
 
 
 def page(height: int) -> int:
-    """By how many lines the keys for pages move."""
+    """The number of lines that the page keys move by."""
     return max(1, height // 2)
 
 
@@ -73,7 +73,7 @@ def _top(frame: Frame, width: int, height: int) -> list[Text]:
 
 
 def _problems(frame: Frame, width: int, room: int) -> list[str]:
-    """As many as fit into the room, and how many more there are."""
+    """The problems that fit into the room, and the number of the others."""
     problems = [*([frame.trouble] if frame.trouble else []), *frame.snapshot.problems]
     each = [wrapped(printable(f"! {problem}"), width) for problem in problems]
     lines = [line for one in each for line in one]
@@ -86,7 +86,7 @@ def _problems(frame: Frame, width: int, room: int) -> list[str]:
     return [*shown, cut(f"! {problems[room - 1]}", width - len(more)) + more]
 
 
-def _foot(state: State, width: int) -> Text:
+def _foot(state: ViewState, width: int) -> Text:
     if state.typing:
         return Text(f" show what has: {cut(state.wanted, max(1, width - 17), keep_end=True)}_", "bold")
     if state.pane is not Pane.TABLES:
@@ -100,7 +100,7 @@ def _foot(state: State, width: int) -> Text:
 
 
 def _tables(frame: Frame, width: int, height: int) -> list[Text]:
-    shown = arranged(frame.snapshot, frame.state)
+    shown = filter_and_sort(frame.snapshot, frame.state)
     found = panels(shown, frame.ascii_only)
     if frame.extra.title:
         found.insert(2, _own(frame.extra))
@@ -126,9 +126,9 @@ def _own(extra: Extra) -> Panel:
 
 
 def rooms(found: Sequence[Panel], height: int) -> list[int | None]:
-    """How many things of each table are shown; `None` for a table that has no room even for its head.
+    """The number of items shown of each table; `None` for a table without room for its head.
 
-    First each gets its least, the tables above first; what is left is spread evenly.
+    First each table gets its least, from the top; the remaining lines are spread evenly.
     """
     shown: list[int | None] = [None] * len(found)
     for number, panel in enumerate(found):
@@ -148,7 +148,7 @@ def rooms(found: Sequence[Panel], height: int) -> list[int | None]:
 
 
 def _drawn(panel: Panel, room: int, selected: int | None, width: int) -> list[Text]:
-    """A table with a mark before what is selected, which is always among what is seen."""
+    """A table with a mark before the selected item, which is always visible."""
     if not panel.count:
         return [Text(f" {cut(f'{panel.title}  none', width - 1)}", "bold dim")]
     first = 0 if selected is None else min(max(0, selected - room // 2), panel.count - room)
@@ -178,7 +178,7 @@ def _help(frame: Frame, width: int, height: int) -> list[Text]:
     return _scrolled([line for text in (*texts, "", legend) for line in wrapped(text, width - 2)], frame.state, height)
 
 
-def _scrolled(lines: Sequence[str], state: State, height: int) -> list[Text]:
+def _scrolled(lines: Sequence[str], state: ViewState, height: int) -> list[Text]:
     first = min(state.scroll, max(0, len(lines) - height))
     return [Text(f" {line}") for line in lines[first : first + max(0, height)]]
 

@@ -1,4 +1,4 @@
-"""Sets of CPUs: as the kernel writes them, who has some alone, and an order of writes that it does not refuse."""
+"""CPU sets: the kernel's format, the CPUs that others use exclusively, and the order in which sets can be written."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -15,9 +15,9 @@ Cpus = frozenset[int]
 
 
 def parse(text: str, where: str) -> Cpus:
-    """The CPUs of a list such as `0-3,8`; an empty one has none.
+    """Parse a list of CPUs such as `0-3,8`, which may be empty.
 
-    :raises CgroupError: it is no such list.
+    :raises CgroupError: it is not such a list.
     """
     found: set[int] = set()
     for part in filter(None, text.strip().split(",")):
@@ -30,27 +30,27 @@ def parse(text: str, where: str) -> Cpus:
 
 
 def text_of(cpus: Collection[int]) -> str:
-    """A list of CPUs as the kernel writes it."""
+    """Format a list of CPUs as the kernel does."""
     runs = [[cpu for _, cpu in run] for _, run in groupby(enumerate(sorted(cpus)), key=lambda item: item[1] - item[0])]
     return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def cpus_of(hierarchy: Hierarchy, group: str, name: str = "cpuset.cpus") -> Cpus:
-    """A set of a group; on v2 an empty one means that of the group above.
+    """The set of a group; on v2 an empty set means that of the group above.
 
     :raises OSError: it cannot be read.
-    :raises CgroupError: the file holds something else.
+    :raises CgroupError: its format is unknown.
     """
     return parse(hierarchy.read(group, name), hierarchy.path(group, name))
 
 
 def all_cpus(hierarchy: Hierarchy) -> Cpus:
-    """The CPUs that the root has. On v2 these mean the same for a group as no set of its own."""
+    """The CPUs of the root. On v2 a group with this set behaves like a group with an empty set."""
     return cpus_of(hierarchy, "", "cpuset.cpus" if hierarchy.version == 1 else "cpuset.cpus.effective")
 
 
 def available(hierarchy: Hierarchy, group: str) -> Cpus:
-    """The CPUs that a group may have: those of the group above it."""
+    """The CPUs that a group may have: the set of the group above."""
     above = group.rpartition("/")[0]
     return cpus_of(hierarchy, above, "cpuset.cpus" if hierarchy.version == 1 else "cpuset.cpus.effective")
 
@@ -58,8 +58,8 @@ def available(hierarchy: Hierarchy, group: str) -> Cpus:
 def safe_steps(
     parents_first: Sequence[str], now: Mapping[str, Cpus], targets: Mapping[str, Cpus]
 ) -> list[tuple[str, Cpus]]:
-    """In which order the sets of a group and those below it are written, so that a group has at each moment all that
-    the groups below it have: first what is added, from above; then what is taken, from below.
+    """The order of writes to a group and the groups below it that keeps each set a superset of the sets below it: first
+    CPUs are added, from the top; then CPUs are removed, from the bottom.
     """
     wider = {group: now[group] | targets[group] for group in parents_first}
     grown = [(group, wider[group]) for group in parents_first if wider[group] != now[group]]
@@ -68,9 +68,9 @@ def safe_steps(
 
 
 def kubelet_exclusive(files: Files, path: str) -> Cpus:
-    """The CPUs that the kubelet's static policy gave to containers alone; none where there is no such kubelet.
+    """The CPUs that the kubelet's static policy assigned exclusively to containers; none without such a kubelet.
 
-    :raises CgroupError: the file is not one that a kubelet writes.
+    :raises CgroupError: the format of the file is unknown.
     """
     try:
         text = files.read(path)
@@ -85,9 +85,9 @@ def kubelet_exclusive(files: Files, path: str) -> Cpus:
 
 
 def pinned(hierarchy: Hierarchy, batch: Collection[str], online: Cpus) -> Cpus:
-    """The CPUs that groups with processes, other than those of batch, are bound to.
+    """The CPUs to which populated groups other than those of batch are bound.
 
-    A group that has more than half of the CPUs is not bound: it can get out of the way.
+    A group with more than half of the CPUs does not count as bound: it can use others.
     """
     found: Cpus = frozenset()
     for group in hierarchy.below(""):

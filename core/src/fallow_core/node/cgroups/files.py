@@ -1,15 +1,15 @@
-"""The calls to the kernel's file systems; a test puts a fake kernel in their place."""
+"""The calls to the kernel's file systems; tests replace them by a fake kernel."""
 
 import contextlib
 import os
 
 _READ_BYTES = 1 << 20
 _LEAF_LINKS = 2
-"""Of a directory without directories in it, where they are counted as links: cgroupfs does, others say 1 for all."""
+"""The link count of a directory without subdirectories on cgroupfs; file systems that count no links report 1."""
 
 
 class Files:
-    """Every call raises `OSError`, as the kernel says it."""
+    """Every call may raise the `OSError` of the kernel."""
 
     def read(self, path: str) -> str:
         """The content of a file."""
@@ -23,7 +23,7 @@ class Files:
         return b"".join(parts).decode(errors="surrogateescape")
 
     def write(self, path: str, text: str) -> None:
-        """Write a value in one call: the kernel takes it as a whole or not at all."""
+        """Write a value in one call, so that the kernel accepts or refuses it as a whole."""
         file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             os.write(file, text.encode(errors="surrogateescape"))
@@ -38,7 +38,7 @@ class Files:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
 
     def make(self, path: str) -> None:
-        """Make a directory; one that is there already will do."""
+        """Create a directory, unless it exists."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o755)  # noqa: PTH102 - one kind of path in all calls
 
@@ -47,5 +47,5 @@ class Files:
         os.rmdir(path)  # noqa: PTH106 - one kind of path in all calls
 
     def identity(self, path: str) -> int:
-        """A number that no other directory of this kind has or had, also one that had the same path."""
+        """A number that is unique for a directory, even if another one had the same path before."""
         return os.stat(path).st_ino  # noqa: PTH116 - one kind of path in all calls

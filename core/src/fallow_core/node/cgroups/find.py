@@ -1,4 +1,4 @@
-"""Where the tree of a controller is mounted, by what the kernel lists in /proc/self/mountinfo."""
+"""Finds the mounted tree of a controller in /proc/self/mountinfo."""
 
 import re
 from dataclasses import dataclass, replace
@@ -8,18 +8,16 @@ from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 
 PROC_ROOT = "/proc"
-
-
 CONTROLLERS = ("cpu", "memory", "cpuset")
-"""Those that Fallow uses."""
+"""The controllers that Fallow uses."""
 
 
 def hierarchies(
     files: Files, host_root: str = "/", proc_root: str = PROC_ROOT
 ) -> tuple[dict[str, Hierarchy], dict[str, str]]:
-    """The hierarchy of each controller that this host has, and of the others why they are lacking.
+    """The hierarchies by controller, and the reasons for the controllers that this host lacks.
 
-    Controllers that are mounted together have one hierarchy in common.
+    Controllers that are mounted together share one hierarchy.
     """
     found: dict[str, Hierarchy] = {}
     lacking: dict[str, str] = {}
@@ -37,7 +35,7 @@ def hierarchies(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mount:
-    """`root`: which part of the hierarchy is mounted, as this process's cgroup namespace calls it."""
+    """`root`: the part of the hierarchy that is mounted, as seen in the cgroup namespace of this process."""
 
     root: str
     point: str
@@ -46,17 +44,17 @@ class _Mount:
 
 
 def find(controller: str, files: Files, proc_root: str = PROC_ROOT, host_root: str = "/") -> Hierarchy:
-    """The hierarchy that has a controller. A controller is in one alone, on a host with v1 and v2 too.
+    """The hierarchy of a controller. A controller is in only one hierarchy, even on a host with v1 and v2.
 
-    :param host_root: where the host's file system is, for a process in a container.
-    :raises CgroupError: there is none, with what is missing.
+    :param host_root: the mount point of the host's file system, for a process in a container.
+    :raises CgroupError: there is none.
     """
     try:
         lines = files.read(f"{proc_root}/self/mountinfo").splitlines()
     except OSError as error:
         raise CgroupError(f"{proc_root}/self/mountinfo: {error.strerror}") from error
     below = host_root.rstrip("/")
-    # What is mounted later on the same place hides what was there.
+    # A later mount at the same path hides earlier ones.
     mounts = {mount.point: mount for mount in map(_parsed, lines) if mount is not None}
     here = [mount for mount in mounts.values() if f"{mount.point}/".startswith(f"{below}/")]
     for mount in sorted(here, key=lambda mount: (mount.version, mount.root != "/", len(mount.point))):

@@ -1,6 +1,6 @@
-"""The groups of one hierarchy: what is in them, and the changes that can be made to them."""
+"""Reads and changes the groups of one hierarchy."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -8,14 +8,15 @@ from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.files import Files
 
 GONE = " (deleted)"
+EMPTYING_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hierarchy:
-    """The mounted tree of one controller. What the kernel refuses is an `OSError`.
+    """The mounted tree of one controller. Methods raise the `OSError` of the kernel.
 
-    `also`: further controllers that Fallow uses in the same tree.
-    `root`: which part of the hierarchy is mounted, as /proc/PID/cgroup would call it; it is `/` but in a container.
+    `also`: further controllers that Fallow uses in the same tree. `root`: the part of the hierarchy that is mounted, as
+    a path of /proc/PID/cgroup; it is `/` except in a container.
     """
 
     controller: str
@@ -31,12 +32,12 @@ class Hierarchy:
         return "/".join(part for part in (self.mount, group, name) if part)
 
     def read(self, group: str, name: str) -> str:
-        """What a file of a group says, without the line's end."""
+        """The content of a file of a group, without the trailing newline."""
         return self.files.read(self.path(group, name)).strip()
 
     def write(self, group: str, name: str, text: str) -> None:
         """Write to a file of a group."""
-        self.files.write(self.path(group, name), text or "\n")  # of nothing at all the kernel would hear nothing
+        self.files.write(self.path(group, name), text or "\n")  # the kernel ignores an empty write
 
     def has(self, group: str, name: str) -> bool:
         """Whether a group has a file."""
@@ -47,21 +48,21 @@ class Hierarchy:
         return True
 
     def identity(self, group: str) -> int | None:
-        """What tells a group from a later one of the same path; `None` if it is not there."""
+        """A number that is unique for the group; `None` if the group does not exist."""
         try:
             return self.files.identity(self.path(group))
         except OSError:
             return None
 
     def children(self, group: str) -> list[str]:
-        """The names of the groups right below one; none if it is gone."""
+        """The names of the direct children of a group; none if it is gone."""
         try:
             return self.files.folders(self.path(group))
         except OSError:
             return []
 
     def below(self, group: str) -> Iterator[str]:
-        """All groups below one, a parent before its children. One that vanishes meanwhile is left out."""
+        """All groups below a group, parents before children, without those that vanish meanwhile."""
         waiting = [group]
         while waiting:
             current = waiting.pop()
@@ -70,9 +71,9 @@ class Hierarchy:
             waiting.extend(children)
 
     def processes(self, group: str) -> list[int]:
-        """The pids in a group itself, without those of groups below it; 0 would be one of another pid namespace.
+        """The pids in a group, without those of groups below it and without 0, a process of another pid namespace.
 
-        :raises CgroupError: the file holds something else.
+        :raises CgroupError: the format of the file is unknown.
         """
         text = self.read(group, "cgroup.procs")
         if not all(map(str.isdigit, text.split())):
@@ -80,19 +81,43 @@ class Hierarchy:
         return [pid for pid in map(int, text.split()) if pid]
 
     def move(self, pid: int, group: str) -> None:
-        """Put a process with all its threads into a group."""
+        """Move a process with all its threads into a group."""
         self.write(group, "cgroup.procs", str(pid))
+
+    def move_all(self, pids: Iterable[int], group: str) -> None:
+        """Move processes into a group, also after one of them was refused. Ended processes are skipped.
+
+        :raises CgroupError: the kernel refused one of them.
+        """
+        refused = ""
+        for pid in pids:
+            try:
+                self.move(pid, group)
+            except ProcessLookupError:
+                pass  # it has ended
+            except OSError as error:
+                refused = f"process {pid} cannot be moved to /{group}: {error.strerror}"
+        if refused:
+            raise CgroupError(refused)
+
+    def empty(self, group: str, target: str) -> None:
+        """Move all processes of a group into another one, including those that start meanwhile."""
+        for _ in range(EMPTYING_ROUNDS):
+            pids = self.processes(group)
+            if not pids:
+                return
+            self.move_all(pids, target)
 
     def group_of(self, pid: int) -> str:
         """The group of a process.
 
         :raises OSError: it has ended.
-        :raises CgroupError: its group is gone, or outside of what is mounted here.
+        :raises CgroupError: its group is gone, or is not mounted here.
         """
         return self.group_in(self.files.read(f"{self.proc_root}/{pid}/cgroup"), pid)
 
     def group_in(self, text: str, pid: int) -> str:
-        """The group of a process by what its /proc/PID/cgroup says.
+        """The group of a process, from the text of its /proc/PID/cgroup.
 
         :raises CgroupError: as `group_of`.
         """
@@ -106,10 +131,10 @@ class Hierarchy:
         raise CgroupError(f"process {pid} is in no group of the controller {self.controller}")
 
     def make(self, group: str, needed: str) -> None:
-        """Make a group that has the file `needed`. One of v1's cpuset gets what the one above has, else nobody could be
-        put into it.
+        """Create a group with the file `needed`. A cpuset group of v1 gets the sets of the group above: without them no
+        process can be moved into it.
 
-        :raises CgroupError: the controller is not passed on to it.
+        :raises CgroupError: the group above does not pass the controller on.
         """
         self.files.make(self.path(group))
         try:
@@ -124,7 +149,7 @@ class Hierarchy:
                     self.write(group, name, self.read(group.rpartition("/")[0], name))
 
     def pass_on(self, group: str) -> None:
-        """Let groups below one have the controller as well, which v1 always does; others as far as they are here."""
+        """Pass the controllers on to the groups below, as v1 always does; those of `also` may be missing."""
         if self.version == 2:
             self.write(group, "cgroup.subtree_control", f"+{self.controller}")
             for controller in self.also:
@@ -136,7 +161,7 @@ class Hierarchy:
         self.files.remove(self.path(group))
 
     def _relative(self, pid: int, path: str) -> str:
-        """A path of /proc/PID/cgroup below what is mounted; both are told as this process's namespace sees them."""
+        """A path of /proc/PID/cgroup relative to `root`; both are paths in the namespace of this process."""
         parts, root = _parts(path), _parts(self.root)
         if parts[: len(root)] != root or ".." in parts[len(root) :]:
             raise CgroupError(f"process {pid} is in {path}, which is not below {self.root} as mounted on {self.mount}")

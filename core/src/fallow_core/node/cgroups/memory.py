@@ -1,48 +1,48 @@
-"""Memory of a group: what of it is cold, and how to push that out.
+"""The memory of a group: how much of it is cold, and how to reclaim it.
 
-v2 has `memory.reclaim` for it (Linux 5.19), before that `memory.high`; v1 has neither. There, as with `memory.high`, a
-limit is set just below what is used and put back at once: the kernel reclaims until use fits, or refuses the limit
-(EBUSY). While a limit of v1 is in force a process that wants more than can be reclaimed would be terminated, so some of
-what is cold is left alone.
+v2 has `memory.reclaim` (Linux 5.19), and before that `memory.high`; v1 has neither. On v1, and with `memory.high`, a
+limit is set just below the use and restored at once: the kernel reclaims until the use fits, or refuses the limit
+(EBUSY). While a v1 limit is in force, the kernel would kill a process that needs more than it can reclaim. Therefore a
+reserve of cold memory is not reclaimed on v1.
 """
 
 import errno
 
 from fallow_core.errors import CgroupError
-from fallow_core.node.cgroups.control_file import Knob, file_of
+from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.qos.memory_reclaim import GroupMemory
 
 RESERVE_BYTES = 32 << 20
-"""What is cold and stays on v1: many times what a process can allocate while the limit is in force."""
+"""The cold memory that is not reclaimed on v1: many times what a process can allocate while the limit is in force."""
 PAGE_BYTES = 4096
 LEAST_LIMIT_BYTES = 16 << 20
 NO_LIMIT = {1: "9223372036854771712", 2: "max"}
-"""How a file without a limit reads, by version."""
-NOT_ALL_CAME_OUT = (errno.EAGAIN, errno.EBUSY)
+"""The text of a file without a limit, by version."""
+RECLAIMED_LESS = (errno.EAGAIN, errno.EBUSY)
 
 
-def lowered_knob(hierarchy: Hierarchy, group: str) -> Knob | None:
-    """The limit that pushing out lowers for a moment; `None` where the kernel has a file for the purpose.
+def lowered_limit(hierarchy: Hierarchy, group: str) -> ControlFile | None:
+    """The limit that is lowered to reclaim memory; `None` if the kernel has `memory.reclaim`.
 
-    :raises CgroupError: this kernel has no way to do it.
+    :raises CgroupError: this kernel has no way to reclaim memory.
     """
     if hierarchy.version == 1:
         if hierarchy.has(group, "memory.use_hierarchy") and hierarchy.read(group, "memory.use_hierarchy") == "0":
             raise CgroupError(f"{hierarchy.path(group, 'memory.use_hierarchy')} is 0: groups below are not part of it")
         if hierarchy.has(group, "memory.limit_in_bytes"):
-            return Knob.MEMORY
+            return ControlFile.MEMORY
     elif hierarchy.has(group, "memory.reclaim"):
         return None
     elif hierarchy.has(group, "memory.high"):
-        return Knob.HIGH
+        return ControlFile.HIGH
     raise CgroupError(f"{hierarchy.path(group)} has no memory controller")
 
 
 def cold_memory(hierarchy: Hierarchy, group: str, swap_free_bytes: int) -> GroupMemory:
-    """What of a group can be pushed out.
+    """The cold memory of a group.
 
-    :raises CgroupError: its statistics are not those of a kernel.
+    :raises CgroupError: the format of its statistics is unknown.
     :raises OSError: they cannot be read.
     """
     prefix = "total_" if hierarchy.version == 1 else ""
@@ -60,7 +60,7 @@ def cold_memory(hierarchy: Hierarchy, group: str, swap_free_bytes: int) -> Group
 
 
 def swap_free_bytes(hierarchy: Hierarchy) -> int:
-    """Free swap of this host; 0 where it cannot be told."""
+    """Free swap of this host; 0 if it is not known."""
     try:
         pairs = [line.split() for line in hierarchy.files.read(f"{hierarchy.proc_root}/meminfo").splitlines()]
         return next((int(pair[1]) * 1024 for pair in pairs if pair[0] == "SwapFree:"), 0)
@@ -68,19 +68,19 @@ def swap_free_bytes(hierarchy: Hierarchy) -> int:
         return 0
 
 
-def push_out(hierarchy: Hierarchy, group: str, amount: int, lowered: Knob | None) -> None:
-    """Push out so many bytes, or as many as go. It takes as long as the kernel takes.
+def reclaim(hierarchy: Hierarchy, group: str, amount: int, lowered: ControlFile | None) -> None:
+    """Reclaim up to `amount` bytes. The kernel may need a long time.
 
-    :param lowered: the limit to lower for a moment, from `lowered_knob`.
-    :raises OSError: the kernel refuses it for another reason than that too little could be pushed out.
-    :raises CgroupError: a file holds what no kernel writes.
+    :param lowered: the result of `lowered_limit`.
+    :raises OSError: the kernel refuses it, for another reason than that less could be reclaimed.
+    :raises CgroupError: the format of a file is unknown.
     """
     try:
         if lowered is None:
             hierarchy.write(group, "memory.reclaim", str(amount))
             return
         used = used_bytes(hierarchy, group)
-        name = file_of(lowered, hierarchy.version)
+        name = file_name(lowered, hierarchy.version)
         before = hierarchy.read(group, name)
         if before != "max" and not before.isdigit():
             raise CgroupError(f"{hierarchy.path(group, name)}: expected bytes or max, found {before[:80]!r}")
@@ -89,15 +89,15 @@ def push_out(hierarchy: Hierarchy, group: str, amount: int, lowered: Knob | None
         finally:
             hierarchy.write(group, name, before)
     except OSError as error:
-        if error.errno not in NOT_ALL_CAME_OUT:
+        if error.errno not in RECLAIMED_LESS:
             raise
 
 
 def used_bytes(hierarchy: Hierarchy, group: str) -> int:
-    """Memory that is charged to a group, with all below it.
+    """The memory that is charged to a group and all groups below it.
 
     :raises OSError: it cannot be read.
-    :raises CgroupError: the file holds something else.
+    :raises CgroupError: the format of the file is unknown.
     """
     name = "memory.usage_in_bytes" if hierarchy.version == 1 else "memory.current"
     text = hierarchy.read(group, name)
@@ -107,17 +107,17 @@ def used_bytes(hierarchy: Hierarchy, group: str) -> int:
 
 
 def limit_text(limit: int) -> str:
-    """What to write for a limit, as the kernel will show it: whole pages, and no less than any process needs."""
+    """The text for a limit, as the kernel will show it: whole pages, but at least what any process needs."""
     return str(max(limit, LEAST_LIMIT_BYTES) // PAGE_BYTES * PAGE_BYTES)
 
 
 def limit_bytes(text: str) -> int | None:
-    """The limit that a text means; `None`: no limit. v1 shows the largest number of pages for none."""
+    """Parse a limit; `None`: no limit, which v1 shows as the largest number of pages."""
     return int(text) if text.isdigit() and int(text) < 1 << 62 else None
 
 
 def _swap_allowed(hierarchy: Hierarchy, group: str) -> int:
-    """How much more a group itself may swap: v2 has a limit of its own, v1 a tendency that can be 0."""
+    """How much more a group may swap: v2 has a limit, v1 a swappiness that can be 0."""
     unlimited = 1 << 62
     try:
         if hierarchy.version == 1:

@@ -1,4 +1,4 @@
-"""How long tasks of a group wait for memory, as the kernel says it (PSI): v2 alone tells that of a group."""
+"""How long the tasks of a group wait for memory (PSI), which only v2 reports for a group."""
 
 import re
 from typing import Final
@@ -12,9 +12,9 @@ _SOME: Final = re.compile(r"^some avg10=(\d+\.\d+) ", re.MULTILINE)
 
 
 def memory_stall_percent(hierarchy: Hierarchy, group: str) -> float:
-    """The share of the last 10 s in which some task of a group waited for memory; 0 of a group that is not there.
+    """The share of the last 10 s in which some task of a group waited for memory; 0 if the group does not exist.
 
-    :raises CgroupError: this kernel does not tell, or not in the words that are known.
+    :raises CgroupError: this kernel does not report it, or in an unknown format.
     :raises OSError: the file cannot be read, as with `psi=0`.
     """
     if hierarchy.version == 1:

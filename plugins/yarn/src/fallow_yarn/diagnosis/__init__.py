@@ -1,9 +1,6 @@
-"""What `fallow doctor` says of a YARN cluster: each finding with what it means and what to change.
+"""The findings of `fallow doctor` about a YARN cluster: what each means, and what to change.
 
-`diagnose` asks, and the other modules judge what it was told, one subject each. What cannot be read is said to be
-unknown, never fine. Nothing here changes anything, and nothing here is asked for outside `fallow doctor`.
+`diagnose` (on an agent without a ResourceManager: `agent`) asks, through `probes`; the other modules judge the answers,
+one subject each. What cannot be read is reported as unknown, never as fine. Nothing here changes anything, and nothing
+is imported outside of `fallow doctor`.
 """
-
-from fallow_yarn.diagnosis.diagnose import diagnose
-
-__all__ = ["diagnose"]

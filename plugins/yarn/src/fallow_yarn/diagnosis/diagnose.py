@@ -1,18 +1,16 @@
-"""Asks everything that a diagnosis needs, each source once, and hands it to those who judge it."""
+"""Reads what a diagnosis needs, each source once, and has the other modules judge it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from fallow_hookspecs import Finding, Node
-from fallow_yarn.access import Access
-from fallow_yarn.config import YarnSpec
+from fallow_yarn.diagnosis import connection_errors, sizes
 from fallow_yarn.diagnosis import manager as manager_findings
-from fallow_yarn.diagnosis import reach, sizes
+from fallow_yarn.diagnosis.kerberos import ticket
 from fallow_yarn.diagnosis.node_manager import node_manager
-from fallow_yarn.diagnosis.outside import OUTSIDE, Outside
-from fallow_yarn.diagnosis.registered import processes, registered
+from fallow_yarn.diagnosis.probes import PROBES, Probes
+from fallow_yarn.diagnosis.registration import processes, registered
 from fallow_yarn.diagnosis.scheduler import scheduler
-from fallow_yarn.diagnosis.ticket import ticket
 from fallow_yarn.errors import (
     CredentialsError,
     DeadlineError,
@@ -21,20 +19,21 @@ from fallow_yarn.errors import (
     UnknownHostError,
     YarnError,
 )
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.report import floor_of, live
-from fallow_yarn.rm.active import Manager
-from fallow_yarn.rm.client import Facts, Reading
-from fallow_yarn.rm.place import Place, Server
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.rm.manager import Manager
+from fallow_yarn.rm.readings import Facts, Reading, floor_of, live
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.rm_addresses import RmAddresses, Server
 
 _T = TypeVar("_T")
 
 Own = Callable[[Node, Mapping[str, object]], list[str]]
-"""The ids of the NodeManagers of a node, among those the ResourceManager lists."""
+"""Returns the ids of a node's NodeManagers among those that the ResourceManager lists."""
 
 HOPELESS = (UnknownHostError, SilentHostError, DeadlineError, CredentialsError)
-"""Errors after which the other ports of the same host are not worth their time."""
+"""Errors after which the other ports of the same host are not tried."""
 
 
 def diagnose(
@@ -44,41 +43,41 @@ def diagnose(
     own: Own,
     nodes: tuple[Node, ...],
     deadline: Deadline,
-    outside: Outside = OUTSIDE,
+    probes: Probes = PROBES,
 ) -> tuple[Finding, ...]:
-    """All findings; of a ResourceManager that does not answer, why, port by port. Raises nothing."""
+    """All findings; if the ResourceManager does not answer, the reason for each port. Raises nothing."""
     facts = _tried(lambda: manager.facts(deadline))
-    standings = manager.states(deadline)
-    several = tuple(manager_findings.standings(standings))
+    rm_states = manager.states(deadline)
+    several = tuple(manager_findings.rm_states(rm_states))
     if access.login is not None:
         several += (ticket(access.login, access.service, deadline),)
     if spec.hadoop_conf_dir is not None:
-        found = [standing.place for standing in standings] or [manager.place]
-        several += tuple(manager_findings.addresses(place) for place in found)
-    place = manager.place
+        found = [rm_state.addresses for rm_state in rm_states] or [manager.addresses]
+        several += tuple(manager_findings.addresses(addresses) for addresses in found)
+    addresses = manager.addresses
     if isinstance(facts, (StandbyError, *HOPELESS)):
-        return (reach.failed("ResourceManager", place.web, facts), *several)
+        return (connection_errors.failed("ResourceManager", addresses.web, facts), *several)
     rights = _tried(lambda: manager.check_rights(deadline))
     refused = rights if isinstance(rights, YarnError) else None
     if isinstance(facts, YarnError):
         listed = _tried(lambda: manager.nodes(deadline))
         answers = {Server.WEB: facts, Server.CLIENT: listed, Server.ADMIN: refused}
         errors = {kind: error for kind, error in answers.items() if isinstance(error, YarnError)}
-        return (*manager_findings.ports(errors, place), *several)
-    page = outside.manager_page(place, access, deadline)
+        return (*manager_findings.ports(errors, addresses), *several)
+    page = probes.manager_page(addresses, access, deadline)
     reading = _tried(lambda: manager.read(deadline))
     identity = facts.identity
     findings = [
-        manager_findings.state(identity, place),
+        manager_findings.state(identity, addresses),
         *several,
         manager_findings.release(identity),
         manager_findings.clock(page),
     ]
-    findings += manager_findings.rights(refused, page, identity, access.user, place)
+    findings += manager_findings.rights(refused, page, identity, access.user, addresses)
     if isinstance(reading, YarnError):
         if identity.active:  # a standby has no client port
             findings += manager_findings.mixed_up(reading, refused)
-            findings.append(reach.failed("client port", place.client, reading))
+            findings.append(connection_errors.failed("client port", addresses.client, reading))
         findings += scheduler(facts, page, 0)
         return tuple(findings)
     findings += scheduler(facts, page, len(reading.nodes))
@@ -88,7 +87,7 @@ def diagnose(
     largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids}, asked)
     findings += [] if largest is None else [largest]
     for node in nodes:
-        findings += _node(node, mine[node.name], facts, reading, spec, access, place, deadline, outside)
+        findings += _node(node, mine[node.name], facts, reading, spec, access, addresses, deadline, probes)
     return tuple(findings)
 
 
@@ -99,16 +98,16 @@ def _node(
     reading: Reading,
     spec: YarnSpec,
     access: Access,
-    place: Place,
+    addresses: RmAddresses,
     deadline: Deadline,
-    outside: Outside,
+    probes: Probes,
 ) -> Iterator[Finding]:
-    """What there is to say of one host and its NodeManagers."""
+    """The findings about one host and its NodeManagers."""
     found = live(ids, reading.nodes)
-    yield registered(node, ids, found, spec, place, reading.nodes, outside.processes(()) if not ids else ())
+    yield registered(node, ids, found, spec, addresses, reading.nodes, probes.processes(()) if not ids else ())
     if not found:
         return
-    floor, host = floor_of(facts), outside.host_size()
+    floor, host = floor_of(facts), probes.host_size()
     used = [reading.nodes[node_id].node.used for node_id in found]
     total = Size(sum(size.memory_mb for size in used), sum(size.vcores for size in used))
     lend = None if host is None else sizes.lendable(host, total, spec.vcore_milli)
@@ -118,13 +117,13 @@ def _node(
         yield sizes.room(node.name, len(found), floor, lend)
     for node_id in found:
         entry = reading.nodes[node_id]
-        page = outside.node_page(entry.node.http_address, access, deadline)
+        page = probes.node_page(entry.node.http_address, access, deadline)
         yield sizes.current(entry, floor)
         if lend is not None and page.settings.values:
             yield sizes.configured(node_id, page.settings, floor, lend)
         is_named = node_id in (spec.rules(manager_is_local=False).configured(node.name) or ())
-        yield from node_manager(node_id, page, facts.identity, outside, is_named=is_named)
-    yield from processes(found, outside.processes(found))
+        yield from node_manager(node_id, page, facts.identity, probes, is_named=is_named)
+    yield from processes(found, probes.processes(found))
 
 
 def _tried(ask: Callable[[], _T]) -> _T | YarnError:

@@ -1,13 +1,13 @@
-"""The settings of one NodeManager that matter when its host is lent. Pure, but for the ways to look at the disks."""
+"""Judges the settings of one NodeManager. Pure, except for the probes of disks and cgroups."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from fallow_hookspecs import Finding
-from fallow_yarn.diagnosis.outside import Outside, Page
-from fallow_yarn.diagnosis.settings import Settings
+from fallow_yarn.diagnosis.daemon_conf import DaemonConf
+from fallow_yarn.diagnosis.probes import Page, Probes
+from fallow_yarn.http.loose_json import text
 from fallow_yarn.rm.facts import Identity
-from fallow_yarn.shapes import text
 
 DISK_LIMIT: Final = "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage"
 DISK_CHECKS: Final = "yarn.nodemanager.disk-health-checker.enable"
@@ -16,7 +16,7 @@ LOG_DIRS: Final = "yarn.nodemanager.log-dirs"
 CLOSE_TO_LIMIT_PERCENT: Final = 5.0
 SIGKILL_DELAY: Final = "yarn.nodemanager.sleep-delay-before-sigkill.ms"
 GRACE_MS: Final = 30_000
-"""The grace that Fallow gives a task where its configuration does not say another one."""
+"""Fallow's default grace of a task."""
 
 EXECUTOR: Final = "yarn.nodemanager.container-executor.class"
 LINUX_EXECUTOR: Final = "LinuxContainerExecutor"
@@ -28,11 +28,11 @@ ADDRESS: Final = "yarn.nodemanager.address"
 
 
 def node_manager(
-    node_id: str, page: Page, manager: Identity | None, outside: Outside, *, is_named: bool
+    node_id: str, page: Page, manager: Identity | None, probes: Probes, *, is_named: bool
 ) -> Iterator[Finding]:
-    """All findings about one; a single one if its settings cannot be read. `is_named`: in spec.nodeManagers.
+    """All findings about one NodeManager; few if its settings cannot be read. `is_named`: in spec.nodeManagers.
 
-    `manager`: the ResourceManager, where that is asked.
+    `manager`: the identity of the ResourceManager, if there is one.
     """
     yield _release(node_id, page, manager)
     if not page.settings.values:
@@ -44,43 +44,43 @@ def node_manager(
         )
         return
     yield _address(node_id, page.settings, is_named=is_named)
-    yield _disks(node_id, page.settings, outside.disk_used_percent)
+    yield _disks(node_id, page.settings, probes.disk_used_percent)
     yield _delay(node_id, page.settings)
-    yield _executor(node_id, page.settings, outside.has_cgroup)
+    yield _executor(node_id, page.settings, probes.has_cgroup)
 
 
 def _release(node_id: str, page: Page, manager: Identity | None) -> Finding:
     subject = f"release of {node_id}"
     version = text(page.info.get("nodeManagerVersion"))
     if not version:
-        return Finding(subject=subject, ok=None, detail=f"not known: {page.problem or 'it does not tell'}")
+        return Finding(subject=subject, ok=None, detail=f"not known: {page.problem or 'it does not report it'}")
     own = Identity(version=version, active=True, ha_state="", started_on=None)
     if own.release == (0, 0):
-        return Finding(subject=subject, ok=None, detail=f"{version!r} is no release we know")
+        return Finding(subject=subject, ok=None, detail=f"{version!r} is not a known release")
     other = ""
     if manager is not None and own.release != manager.release:
         other = f", the ResourceManager has {manager.version}"
-    does = "" if own.takes_back else ": before 3.3 it is not told its size, and registers with the configured one"
+    does = "" if own.takes_back else ": before 3.3 it does not receive its size, and registers with the configured one"
     return Finding(subject=subject, ok=True, detail=f"{version}{other}{does}")
 
 
-def _address(node_id: str, settings: Settings, *, is_named: bool) -> Finding:
+def _address(node_id: str, settings: DaemonConf, *, is_named: bool) -> Finding:
     subject = f"port of {node_id}"
     value = settings.text(ADDRESS)
     if value is None:
         return Finding(subject=subject, ok=None, detail=f"{ADDRESS} is not shown")
     if not value.endswith(":0"):
-        return Finding(subject=subject, ok=True, detail="fixed: it keeps its id when it is started again")
+        return Finding(subject=subject, ok=True, detail="fixed: it keeps its id when it restarts")
     return Finding(
         subject=subject,
         ok=False if is_named else None,
-        detail=f"{ADDRESS} is {value}: each start makes a new node, and the old one counts for ten minutes more"
-        + ("; spec.nodeManagers names the one of now" if is_named else ""),
+        detail=f"{ADDRESS} is {value}: each start makes a new node, and the old one counts for ten more minutes"
+        + ("; spec.nodeManagers names the current one" if is_named else ""),
         advice=f"give {ADDRESS} a fixed port, such as 45454",
     )
 
 
-def _disks(node_id: str, settings: Settings, used_percent: Callable[[str], float | None]) -> Finding:
+def _disks(node_id: str, settings: DaemonConf, used_percent: Callable[[str], float | None]) -> Finding:
     subject = f"disks of {node_id}"
     limit, folders = settings.number(DISK_LIMIT), _folders(settings)
     if settings.flag(DISK_CHECKS) is False:
@@ -107,7 +107,7 @@ def _disks(node_id: str, settings: Settings, used_percent: Callable[[str], float
     )
 
 
-def _delay(node_id: str, settings: Settings) -> Finding:
+def _delay(node_id: str, settings: DaemonConf) -> Finding:
     subject = f"delay before SIGKILL of {node_id}"
     delay_ms = settings.number(SIGKILL_DELAY)
     if delay_ms is None:
@@ -118,19 +118,19 @@ def _delay(node_id: str, settings: Settings) -> Finding:
         subject=subject,
         ok=None,  # Hadoop's default is far shorter, and does no harm where no container has a second process
         detail=f"{delay_ms:g} ms: when a container's first process has ended, the NodeManager kills the rest of it"
-        f" so soon, and not after the grace that Fallow gives ({GRACE_MS} ms by default)",
+        f" after this delay, not after the grace that Fallow gives ({GRACE_MS} ms by default)",
         advice=f"set {SIGKILL_DELAY} to the grace in its yarn-site.xml, and restart it",
     )
 
 
-def _executor(node_id: str, settings: Settings, has_cgroup: Callable[[str], bool]) -> Finding:
+def _executor(node_id: str, settings: DaemonConf, has_cgroup: Callable[[str], bool]) -> Finding:
     subject = f"executor of {node_id}"
     name = settings.class_name(EXECUTOR)
     if name is None:
         return Finding(subject=subject, ok=None, detail=f"{EXECUTOR} is not shown")
     if name != LINUX_EXECUTOR:
         known = name == "DefaultContainerExecutor"
-        detail = f"{name}: it makes no cgroups" if known else f"{name}: not one we know"
+        detail = f"{name}: it makes no cgroups" if known else f"{name}: unknown"
         return Finding(subject=subject, ok=True if known else None, detail=detail)
     handler = settings.class_name(HANDLER) or ""
     switches = [settings.flag(key) for key in CGROUP_SWITCHES]
@@ -145,15 +145,15 @@ def _executor(node_id: str, settings: Settings, has_cgroup: Callable[[str], bool
     return Finding(
         subject=subject,
         ok=False,
-        detail=f"{name}, with cgroups below {hierarchy}, which is not in this host's tree: containers fail to start, or"
+        detail=f"{name}, with cgroups below {hierarchy}, which this host does not have: containers fail to start, or"
         " Fallow does not see the host's cgroups",
         advice=f"make that folder for the NodeManager's user, or correct {HIERARCHY}; in a container mount the host's"
         " /sys/fs/cgroup",
     )
 
 
-def _folders(settings: Settings) -> list[str]:
-    """The folders for containers and logs as paths; a kind of disk in brackets may stand before each."""
+def _folders(settings: DaemonConf) -> list[str]:
+    """The folders for containers and logs as paths; each may have a kind of disk in brackets before it."""
     words = ",".join(settings.text(key) or "" for key in (LOCAL_DIRS, LOG_DIRS)).split(",")
     paths = (word.strip().rpartition("]")[2].removeprefix("file://") for word in words)
     return sorted({path for path in paths if path.startswith("/")})

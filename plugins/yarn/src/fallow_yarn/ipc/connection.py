@@ -1,4 +1,4 @@
-"""One kept connection to one protocol of one server: calls with deadlines, of which several may be under way."""
+"""One kept connection to one protocol of one server: calls with deadlines, several of them at the same time."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from typing import Protocol
 
 from fallow_yarn.errors import ConnectionLostError, ProtocolError, YarnError
 from fallow_yarn.ipc import wire
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.remote import remote_error
-from fallow_yarn.ipc.transport import Channel
+from fallow_yarn.net.channel import Channel
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 
 
 class Stream(Protocol):
-    """What calls are sent over: a channel, or one whose content is protected."""
+    """What calls are sent over: a channel, or a protected stream over one."""
 
     def send(self, data: bytes, deadline: Deadline) -> None:
         """Send all of `data`."""
@@ -24,7 +24,7 @@ class Stream(Protocol):
         """`count` bytes; see `Channel`."""
 
     def is_quiet(self) -> bool:
-        """Whether the connection still stands and nothing waits in it."""
+        """Whether the connection is open and has no unread data."""
 
     def close(self) -> None:
         """Close it; safe to repeat."""
@@ -33,17 +33,17 @@ class Stream(Protocol):
 Authenticate = Callable[[Channel, str, bytes, Deadline], tuple[Stream, bytes]]
 """The authentication step of a new connection, given the channel, the protocol's name, the client id and the deadline.
 
-It may exchange frames on the channel; what it returns is the stream for all that follows, and what is sent over it in
-front of the first call.
+It may exchange frames on the channel. It returns the stream for all further data, and what has to be sent before the
+first call.
 """
 
 
 Finish = Callable[[], bytes]
-"""Waits for the answer to a call that is under way, and returns the encoded reply message. Raises a YarnError."""
+"""Waits for the answer to a call, and returns the encoded reply message. Raises a YarnError."""
 
 
 def simple(user: str) -> Authenticate:
-    """SIMPLE authentication: the client says who it is, and the server believes it. Nothing is exchanged."""
+    """SIMPLE authentication: the server believes the user name of the client. No frame is exchanged."""
 
     def authenticate(channel: Channel, protocol: str, client_id: bytes, _deadline: Deadline) -> tuple[Stream, bytes]:
         return channel, wire.SIMPLE_PREAMBLE + wire.context_frame(client_id, user, protocol)
@@ -52,10 +52,10 @@ def simple(user: str) -> Authenticate:
 
 
 class Connection:
-    """Calls to one protocol of one server over one TCP connection, made when needed and kept.
+    """Calls to one protocol of one server over one TCP connection, opened on demand and kept.
 
-    Use it from one thread. After any failure but an ordinary error answer the connection is closed: what may still
-    come over it is nobody's. `maybe_sent` of the errors says whether the server may have carried out the call.
+    Use it from one thread. After any failure except an ordinary error answer the connection is closed, as late answers
+    may still arrive on it. `maybe_sent` of the errors says whether the server may have carried out the call.
     """
 
     def __init__(self, endpoint: Endpoint, protocol: str, user: str, authenticate: Authenticate) -> None:
@@ -66,13 +66,13 @@ class Connection:
         self._client_id = os.urandom(16)
         self._next_call_id = 0
         self._stream: Stream | None = None
-        self._under_way: dict[int, wire.Answer | None] = {}  # with the answers that came while another was waited for
+        self._under_way: dict[int, wire.Answer | None] = {}  # with the answers that arrived before they were waited for
 
     def call(self, method: str, argument: bytes, deadline: Deadline) -> bytes:
         """Send an encoded request message, return the encoded reply message. Raises a YarnError.
 
-        A kept connection may have died unseen. If it ends before the first byte of the answer, the call is made once
-        more on a new one; so the methods called must be safe to repeat. Calls that are under way are given up.
+        A kept connection may have died unnoticed. If it ends before the first byte of the answer, the call is made once
+        more on a new one; so the called methods must be safe to repeat. Calls under way are abandoned.
         """
         if self._under_way:
             self.close()
@@ -90,10 +90,10 @@ class Connection:
             raise
 
     def begin(self, method: str, argument: bytes, deadline: Deadline) -> Finish:
-        """Send an encoded request message; the answer is waited for by what this returns. Raises a YarnError.
+        """Send an encoded request message; the returned function waits for the answer. Raises a YarnError.
 
-        More calls may be begun before that. They are carried out one after the other only by a server that has one
-        thread for them. None of them is made once more if the connection ends.
+        More calls may be begun before that. Only a server with a single handler thread carries them out in order. No
+        call is repeated if the connection ends.
         """
         if not self._under_way:
             self._keep_if_quiet()
@@ -107,7 +107,7 @@ class Connection:
             self._stream = None
 
     def _keep_if_quiet(self) -> bool:
-        """Close the connection unless it still stands and nothing waits in it; whether it is kept."""
+        """Close the connection if it is dead or has unread data; whether it is kept."""
         if self._stream is not None and self._stream.is_quiet():
             return True
         self.close()
@@ -123,7 +123,7 @@ class Connection:
             try:
                 stream.send(opening + call, deadline)
             except ConnectionLostError as lost:
-                # A server that refuses a connection says why, and closes while we still write.
+                # A server that refuses a connection sends the reason and closes while we still write.
                 answer = self._last_word(stream, deadline, lost)
         self._under_way[call_id] = answer
         return partial(self._finish, call_id, method, deadline)
@@ -141,7 +141,7 @@ class Connection:
 
     @contextmanager
     def _failing(self, *, sent: bool) -> Iterator[None]:
-        """Close the connection when something fails; errors tell whether the call has been `sent`."""
+        """Close the connection on failure; `maybe_sent` of the errors is whether the call has been `sent`."""
         try:
             yield
         except ProtocolError as error:
@@ -155,7 +155,7 @@ class Connection:
             raise
 
     def _open(self, deadline: Deadline) -> tuple[Stream, bytes]:
-        """The stream, and what has to be sent in front of the next call."""
+        """The stream, and what has to be sent before the next call."""
         if self._stream is not None:
             return self._stream, b""
         self._stream = channel = Channel.connect(self.endpoint, deadline)

@@ -1,4 +1,4 @@
-"""What an error answer of a Hadoop server means."""
+"""Turns error answers of a Hadoop server into exceptions."""
 
 from typing import Final
 
@@ -11,15 +11,15 @@ from fallow_yarn.errors import (
     UnknownNodeError,
     first_line,
 )
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import ResponseHeader
 from fallow_yarn.ipc.wire import Answer
+from fallow_yarn.net.endpoint import Endpoint
 
 _UNKNOWN_NODE: Final = "unrecognized node"
 
 
 def remote_error(endpoint: Endpoint, method: str, user: str, answer: Answer) -> RemoteError:
-    """The exception for an answer that is not a success."""
+    """The exception for an error answer."""
     detail = first_line(answer.text)
     kind = first_line(answer.exception)
     said = f"{endpoint}: {method} refused: {kind.rpartition('.')[2] or 'no class'}: {detail or 'no text'}"
@@ -38,10 +38,10 @@ def remote_error(endpoint: Endpoint, method: str, user: str, answer: Answer) -> 
     if _UNKNOWN_NODE in detail:
         node = detail.rpartition(f"{_UNKNOWN_NODE}: ")[2] if f"{_UNKNOWN_NODE}: " in detail else None
         return UnknownNodeError(said, node=node, kind=kind, detail=detail)
-    # Whatever else it was, it may have happened after the work was done.
+    # Any other error may have happened after the work was done.
     return RemoteError(said, kind=kind, detail=detail, maybe_sent=True)
 
 
 def _is_access_denied(name: str, detail: str, *, fatal: bool) -> bool:
-    """A call without the right names the cause in its text; a connection without it has a class of its own."""
+    """A denied call has the cause in its text; a denied connection has an exception class of its own."""
     return name == "AuthorizationException" or (not fatal and "AccessControlException" in (name + detail))

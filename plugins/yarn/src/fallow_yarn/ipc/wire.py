@@ -1,7 +1,7 @@
-"""Hadoop IPC version 9 as bytes: what a client sends, and what the frames of the server say. No I/O.
+"""Encodes and decodes Hadoop IPC version 9: the frames of a client, and those of the server. No I/O.
 
-A connection begins with the preamble. Then both sides send frames: four bytes of length, and a run of protobuf
-messages, each behind its own length as a varint. A call is three of them: request header, call header, argument.
+A connection begins with the preamble. Then both sides send frames: four bytes of length, and a sequence of
+protobuf messages, each with its own length as a varint. A call is three of them: request header, call header, argument.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ MAX_CALL_ID: Final = 0x7FFFFFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One frame of the server. `call_id` is negative if it is about the connection and not about one call.
+    """One frame of the server. `call_id` is negative if it concerns the connection rather than one call.
 
     `body` is the reply message of a success. For a failure `exception` is the Java class, `text` its message with the
     stack, `code` the number of the protocol's error code (0 if it gave none); `fatal` means that the server closes.
@@ -54,7 +54,7 @@ def frame(*messages: bytes) -> bytes:
 
 
 def context_frame(client_id: bytes, user: str | None, protocol: str) -> bytes:
-    """The frame that says who calls, unless that is proven already, and which protocol the connection is for."""
+    """The frame with the user, unless the connection is authenticated, and the protocol of the connection."""
     context = ConnectionContext(user=UserInformation(effective_user=user), protocol=protocol)
     return frame(_request_header(CONTEXT_CALL_ID, client_id, retry_count=-1), context.SerializeToString())
 
@@ -66,12 +66,12 @@ def call_frame(call_id: int, client_id: bytes, protocol: str, method: str, argum
 
 
 def sasl_frame(message: SaslMessage) -> bytes:
-    """The frame of a message of authentication."""
+    """The frame of an authentication message."""
     return frame(_request_header(SASL_CALL_ID, b"", retry_count=-1), message.SerializeToString())
 
 
 def read_sasl(body: bytes) -> SaslMessage:
-    """A message of authentication; ProtocolError if it is none."""
+    """An authentication message; ProtocolError if it is none."""
     message = SaslMessage()
     try:
         message.ParseFromString(body)
@@ -96,7 +96,7 @@ def frame_bytes(prefix: bytes) -> int:
 
 
 def read_answer(payload: bytes) -> Answer:
-    """What a frame of the server (without its prefix) says; ProtocolError if it is none."""
+    """The content of a server's frame, without its prefix; ProtocolError if it is none."""
     start, end = _message_bounds(payload, 0)
     header = ResponseHeader()
     try:

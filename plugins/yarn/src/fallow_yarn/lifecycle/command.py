@@ -11,21 +11,21 @@ from typing import Final
 import click
 
 from fallow_hookspecs import CommandHost
-from fallow_yarn.access import access
-from fallow_yarn.agent_settings import AgentSettings
-from fallow_yarn.config import YarnSpec, spec_of
 from fallow_yarn.errors import YarnError
-from fallow_yarn.hadoop_conf import HadoopConfError
-from fallow_yarn.lifecycle.chosen import hosts_of
 from fallow_yarn.lifecycle.decommissioning import CALL_SECONDS, Decommissioning, Progress, soon
 from fallow_yarn.lifecycle.duration import seconds
+from fallow_yarn.lifecycle.host_lookup import hosts_of
 from fallow_yarn.lifecycle.list_file import ListFileError
-from fallow_yarn.lifecycle.lists import Lists, lists_of
+from fallow_yarn.lifecycle.lists import HostLists, lists_of
 from fallow_yarn.lifecycle.recommissioning import recommission as recommission_hosts
-from fallow_yarn.places import places
-from fallow_yarn.plugin import Shared, resource_manager
-from fallow_yarn.rm.active import Manager
+from fallow_yarn.rm.connect import Shared, resource_manager
+from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE, State
+from fallow_yarn.security.access import access
+from fallow_yarn.settings.agent_settings import AgentSettings
+from fallow_yarn.settings.config import YarnSpec, spec_of
+from fallow_yarn.settings.hadoop_conf import HadoopConfError
+from fallow_yarn.settings.rm_addresses import rm_addresses
 
 POLL_SECONDS: Final = 1.0
 LINE_SECONDS: Final = 30.0  # at least one line of progress in this time
@@ -38,9 +38,9 @@ def commands(host: CommandHost) -> click.Group:
 
     @click.group("yarn")
     def yarn() -> None:
-        """Take YARN nodes out of a cluster, and in again."""
+        """Decommission and recommission YARN nodes."""
 
-    cluster_option = click.option("--cluster", metavar="NAME", help="Which cluster; needed if there are several.")
+    cluster_option = click.option("--cluster", metavar="NAME", help="The cluster; required if there are several.")
     config_option = click.option(
         "--config", "-c", "config", type=click.Path(path_type=Path, readable=False), help="As of the other commands."
     )
@@ -49,16 +49,21 @@ def commands(host: CommandHost) -> click.Group:
     @click.argument("nodes", metavar="NODE...", nargs=-1, required=True)
     @cluster_option
     @click.option(
-        "--grace", metavar="TIME", callback=seconds, default="10m", show_default=True, help="How long tasks may go on."
+        "--grace",
+        metavar="TIME",
+        callback=seconds,
+        default="10m",
+        show_default=True,
+        help="How long running tasks may continue.",
     )
-    @click.option("--force", is_flag=True, help="Without a grace: what runs there ends now.")
+    @click.option("--force", is_flag=True, help="No grace: terminate running tasks now.")
     @config_option
     def decommission(nodes: tuple[str, ...], cluster: str | None, grace: int, force: bool, config: Path | None) -> int:
-        """Take nodes out of a cluster, each said by its id or host, with all NodeManagers of that host.
+        """Decommission nodes, named by id or host, with all NodeManagers of each host.
 
-        Nothing new starts there; the ResourceManager ends what still runs when the grace is over, and its NodeManager
-        ends by itself. Shown until that is so. Ctrl-C ends only the showing. A ResourceManager that becomes active
-        meanwhile is told too.
+        No new task starts there. When the grace is over, the ResourceManager terminates the remaining tasks, and the
+        NodeManager exits. The command shows the progress until then; Ctrl-C stops only the command. A ResourceManager
+        that becomes active in the meantime is told too.
         """
         with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
             hosts = hosts_of(nodes, manager.nodes(soon()))
@@ -69,7 +74,7 @@ def commands(host: CommandHost) -> click.Group:
     @cluster_option
     @config_option
     def recommission(nodes: tuple[str, ...], cluster: str | None, config: Path | None) -> None:
-        """Take nodes into a cluster again, or stop taking them out. What runs there goes on."""
+        """Recommission nodes, or stop decommissioning them. Running tasks continue."""
         with _managed(host.cluster(cluster, config).spec) as (manager, lists), lists.locked():
             listed = [name for file in lists.excludes for name in file.hosts()]
             hosts = hosts_of(nodes, manager.nodes(soon()), listed)
@@ -80,11 +85,11 @@ def commands(host: CommandHost) -> click.Group:
 
 
 @contextmanager
-def _managed(settings: YarnSpec | AgentSettings) -> Iterator[tuple[Manager, Lists]]:
-    """The cluster's ResourceManager and lists; what goes wrong with them is the user's to read."""
+def _managed(settings: YarnSpec | AgentSettings) -> Iterator[tuple[Manager, HostLists]]:
+    """The cluster's ResourceManager and lists; shows the user an error of either."""
     try:
         spec = spec_of(settings)
-        manager = resource_manager(places(spec), Shared(access(spec)))
+        manager = resource_manager(rm_addresses(spec), Shared(access(spec)))
         try:
             yield manager, lists_of(spec, manager, soon())
         finally:
@@ -99,42 +104,43 @@ def _decommission(decommissioning: Decommissioning, hosts: list[str]) -> int:
         try:
             decommissioning.begin()
         except KeyboardInterrupt:
-            click.echo(f"interrupted; nothing is left in the exclude files, and {names} may be draining:")
+            click.echo(f"interrupted; the exclude files are as before, and {names} may be draining:")
             click.echo(
-                f"  fallow yarn decommission {names}    to go on\n  fallow yarn recommission {names}    to undo it"
+                f"  fallow yarn decommission {names}    to continue\n  fallow yarn recommission {names}    to undo it"
             )
             return INTERRUPTED
         try:
             done = _follow(decommissioning)
         except KeyboardInterrupt:
-            _settle_whatever(decommissioning)
-            click.echo(f"{names}: goes on without this command, until the grace is over at the latest.")
-            click.echo("A failover of the ResourceManager until then ends at once what runs there; to watch over that:")
-            click.echo(f"  fallow yarn decommission {names}\nto take it back:\n  fallow yarn recommission {names}")
+            _finish_without_rm(decommissioning)
+            click.echo(f"{names}: the decommissioning continues without this command.")
+            click.echo("A failover during the grace would terminate running tasks at once; to prevent that:")
+            click.echo(f"  fallow yarn decommission {names}\nto undo it:\n  fallow yarn recommission {names}")
             return INTERRUPTED
-    decommissioning.settle()
+    decommissioning.finish()
     if done:
-        click.echo(f"{names}: decommissioned. To take it in again: fallow yarn recommission {names}")
+        click.echo(f"{names}: decommissioned. To undo it: fallow yarn recommission {names}")
         return 0
     click.echo(
-        f"{names}: the grace is over, and the ResourceManager has not ended it; to end it now: --force", err=True
+        f"{names}: the grace is over, but it is not decommissioned; use --force to do so now",
+        err=True,
     )
     return 1
 
 
-def _settle_whatever(decommissioning: Decommissioning) -> None:
-    """Leave it to go on; that the ResourceManager is away is no reason not to write the files."""
+def _finish_without_rm(decommissioning: Decommissioning) -> None:
+    """Write the files even if the ResourceManager does not answer."""
     try:
-        decommissioning.settle()
+        decommissioning.finish()
     except YarnError as error:
-        click.echo(f"the exclude files are written, and the ResourceManager was not told: {error}", err=True)
+        click.echo(f"the exclude files are written, but the ResourceManager was not told: {error}", err=True)
 
 
 def _follow(decommissioning: Decommissioning) -> bool:
-    """Show progress; whether it is done, and not just late."""
+    """Show progress; whether it is done, rather than late."""
     shown, shown_at = "", 0.0
     while True:
-        progress = decommissioning.look()
+        progress = decommissioning.poll()
         line = _line(progress)
         now = time.monotonic()
         if line != shown or now - shown_at >= LINE_SECONDS:
@@ -147,11 +153,11 @@ def _follow(decommissioning: Decommissioning) -> bool:
 
 
 def _line(progress: Progress) -> str:
-    if progress.away:
-        return f"no answer: {progress.away}"
+    if progress.unreachable:
+        return f"no answer: {progress.unreachable}"
     if not progress.nodes:
         return "not registered with the active ResourceManager"
-    again = "in use again, as after a failover; told once more: " if progress.told_again else ""
+    again = "in use again, as after a failover, and told again: " if progress.told_again else ""
     nodes = (
         f"{node.node_id} {node.state}, {node.containers} containers with {node.used.memory_mb} MB"
         f" and {node.used.vcores} vcores"
@@ -171,7 +177,7 @@ def _show_back(manager: Manager, hosts: list[str]) -> None:
         click.echo(f"{node.node_id}: {node.state}")
     absent = set(hosts) - {node.host for node in nodes if node.state in ACTIVE}
     for host in sorted(absent):
-        click.echo(f"{host}: may come back; start its NodeManager")
+        click.echo(f"{host}: may register again; start its NodeManager")
 
 
 @contextmanager

@@ -1,17 +1,23 @@
-"""A length of time on the command line."""
+"""A duration on the command line, in the notation of the config files."""
 
 import re
 from typing import Final
 
 import click
 
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_FORM: Final = re.compile(r"([0-9]{1,4})([smhd])")
+from fallow_yarn.rm.refresh import MOST_GRACE_SECONDS
+
+_FORM: Final = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s)?(?:(\d{1,9})ms)?", re.ASCII)
+"""As `fallow_core.model.quantities` has it, which a plugin must not import."""
 
 
 def seconds(_context: click.Context, _option: click.Parameter, value: str) -> int:
-    """The value of an option, a whole number with a unit such as `90s`, `10m`, `2h`, in seconds."""
-    match = _FORM.fullmatch(value)
+    """The value of an option, such as `90s`, `10m` or `1h30m`, in seconds; milliseconds are rounded up."""
+    match = _FORM.fullmatch(value) if value else None
     if match is None:
-        raise click.BadParameter(f"{value!r} is no length of time such as 90s, 10m or 2h")
-    return int(match[1]) * _SECONDS[match[2]]
+        raise click.BadParameter(f"{value!r}: expected a duration such as 90s, 10m or 1h30m")
+    hours, minutes, whole, milliseconds = (int(part or 0) for part in match.groups())
+    total = (hours * 60 + minutes) * 60 + whole - (-milliseconds // 1000)
+    if total > MOST_GRACE_SECONDS:
+        raise click.BadParameter(f"{value!r}: expected at most {MOST_GRACE_SECONDS}s")
+    return total

@@ -1,4 +1,4 @@
-"""What stands in a file of excluded or included hosts, and its plain form. Pure.
+"""Edits the text of an exclude or include file in the plain format. Pure.
 
 Edits change the entries of the hosts named and leave every other byte as it is: comments, order, white space.
 Plain: words between white space, each a host; a word that begins with `#` makes the rest of its line a comment.
@@ -12,19 +12,19 @@ _WORD: Final = re.compile(r"\S+")
 
 
 class HostListError(Exception):
-    """A file of hosts is not what the ResourceManager could read."""
+    """The file is not in a format that the ResourceManager can read."""
 
 
 class HostList(Protocol):
-    """One kind of file. Hosts are compared as they are written."""
+    """A format of the file. Hosts are compared as written."""
 
     has_graces: bool
 
     def hosts(self, text: str) -> Mapping[str, int | None]:
-        """Every host, with its own grace in seconds where it has one."""
+        """Every host, with its own grace in seconds or None."""
 
     def with_hosts(self, text: str, hosts: Iterable[str], grace_seconds: int | None) -> str:
-        """The text with these hosts, all of which have the grace then where the file has graces."""
+        """The text with these hosts added; in a format with graces all of them get this grace."""
 
     def without_hosts(self, text: str, hosts: Iterable[str]) -> str:
         """The text without them."""
@@ -40,13 +40,13 @@ class PlainList:
         return {word[0]: None for line in text.splitlines() for word in _words(line)}
 
     def with_hosts(self, text: str, hosts: Iterable[str], grace_seconds: int | None) -> str:
-        """New hosts come last, each on a line of its own."""
+        """New hosts are appended, each on a line of its own."""
         missing = [host for host in hosts if host not in self.hosts(text)]
         end = "\n" if missing and text and not text.endswith("\n") else ""
         return text + end + "".join(f"{host}\n" for host in missing)
 
     def without_hosts(self, text: str, hosts: Iterable[str]) -> str:
-        """A line that is left with nothing goes as a whole."""
+        """Lines that become empty are removed."""
         gone = set(hosts)
         kept = []
         for line in text.splitlines(keepends=True):

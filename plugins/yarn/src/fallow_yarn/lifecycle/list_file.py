@@ -1,4 +1,4 @@
-"""A file of hosts: read, and written whole or not at all, with its owner and mode."""
+"""An exclude or include file: read, and replaced atomically with the same owner and mode."""
 
 import fcntl
 import os
@@ -16,17 +16,17 @@ MOST_TRIES: Final = 5
 
 
 class ListFileError(Exception):
-    """A file of hosts cannot be read or written."""
+    """An exclude or include file cannot be read or written."""
 
 
 class ListFile:
-    """One file of hosts at a path, which may be a link."""
+    """The file at a path, which may be a symbolic link."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.kind: HostList = (
             XmlList() if path.name.endswith(".xml") else PlainList()
-        )  # as the ResourceManager tells them
+        )  # as the ResourceManager distinguishes them
 
     def __str__(self) -> str:
         return str(self.path)
@@ -43,9 +43,9 @@ class ListFile:
             raise ListFileError(f"{self.path}: {error}") from None
 
     def change(self, edit: Callable[[str], str]) -> bool:
-        """Replace its text by what `edit` makes of it; whether that is another one. Once more if somebody else wrote.
+        """Replace its text by the result of `edit`; whether it differs. Retried if another process wrote the file.
 
-        :raises ListFileError: it cannot be read or written; it is as it was then.
+        :raises ListFileError: it cannot be read or written; then it is unchanged.
         """
         for _ in range(MOST_TRIES):
             before, seen = self._read()
@@ -57,16 +57,16 @@ class ListFile:
                 return False
             if self._replace(after, seen):
                 return True
-        raise ListFileError(f"{self.path}: somebody else writes it all the time; try again")
+        raise ListFileError(f"{self.path}: another process keeps writing it; try again")
 
     def check_writable(self) -> None:
-        """ListFileError if it could not be replaced. Nothing is changed."""
+        """ListFileError if it cannot be replaced. Changes nothing."""
         _, seen = self._read()
         self._written("", seen).unlink()
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else of Fallow's writes it meanwhile; ListFileError if somebody does."""
+        """Hold its lock; ListFileError if another fallow holds it."""
         lock = self._target().with_name(f".{self.path.name}.fallow-lock")
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -89,15 +89,15 @@ class ListFile:
                 return file.read(), os.fstat(file.fileno())
         except FileNotFoundError:
             raise ListFileError(
-                f"{self.path} is not there; if it is the ResourceManager's, make it an empty file"
+                f"{self.path} does not exist; if the ResourceManager reads it, create it empty"
             ) from None
         except UnicodeDecodeError:
-            raise ListFileError(f"{self.path}: it is no text") from None
+            raise ListFileError(f"{self.path}: it is not UTF-8 text") from None
         except OSError as error:
             raise ListFileError(f"{self.path} cannot be read: {error.strerror}; run this as its owner") from None
 
     def _replace(self, text: str, seen: os.stat_result) -> bool:
-        """Whether it was replaced, or else was changed by somebody since it was read."""
+        """Whether it was replaced; false if another process changed it since it was read."""
         new = self._written(text, seen)
         try:
             now = self._target().stat()
@@ -111,7 +111,7 @@ class ListFile:
         return True
 
     def _written(self, text: str, like: os.stat_result) -> Path:
-        """A new file beside it with the text, and its owner and mode."""
+        """Write the text to a new file beside it, with the same owner and mode."""
         folder = self._target().parent
         new: Path | None = None
         try:

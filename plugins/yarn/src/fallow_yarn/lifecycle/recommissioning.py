@@ -1,17 +1,17 @@
-"""Taking nodes into a cluster again."""
+"""Recommissions nodes."""
 
 from collections.abc import Collection
 
 from fallow_yarn.lifecycle.decommissioning import soon
-from fallow_yarn.lifecycle.lists import Lists
-from fallow_yarn.rm.active import Manager
+from fallow_yarn.lifecycle.lists import HostLists
+from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE, State
 
 
-def recommission(manager: Manager, lists: Lists, hosts: Collection[str]) -> None:
-    """Exclude these hosts no longer, include them where only listed hosts are taken, and tell the ResourceManager.
+def recommission(manager: Manager, lists: HostLists, hosts: Collection[str]) -> None:
+    """Remove these hosts from the exclude files, add them to the include files, and have the ResourceManager read both.
 
-    Nodes whose NodeManagers have ended come back when those are started. Hold the lock of the lists.
+    Nodes whose NodeManagers have ended come back when these are started. Hold the lock of the lists.
 
     :raises LifecycleError: other nodes would be affected.
     :raises ListFileError: a file cannot be written.
@@ -25,6 +25,6 @@ def recommission(manager: Manager, lists: Lists, hosts: Collection[str]) -> None
     lists.check_others(nodes, hosts, grace_seconds)
     known = {node.host for node in nodes if node.state in ACTIVE}
     lists.include([host for host in hosts if host not in known])
-    lists.take_out(hosts)
+    lists.stop_excluding(hosts)
     manager.refresh_nodes(grace_seconds, soon())
-    lists.parked.remove_hosts(hosts)
+    lists.removed.discard_hosts(hosts)

@@ -1,6 +1,6 @@
-"""A file of excluded hosts as XML, where each may have a grace of its own, as releases from 2.9 on read it. Pure.
+"""Edits the text of an exclude file in XML, in which each host may have its own grace (Hadoop 2.9 and newer). Pure.
 
-`<hosts><host><name>a, b</name><timeout>SECONDS</timeout></host></hosts>`; a negative timeout: for ever.
+`<hosts><host><name>a, b</name><timeout>SECONDS</timeout></host></hosts>`; a negative timeout: without end.
 """
 
 import re
@@ -25,7 +25,7 @@ class XmlList:
         return {name: entry.grace_seconds for entry in _Reader(text.encode()).entries for name in entry.names}
 
     def with_hosts(self, text: str, hosts: Iterable[str], grace_seconds: int | None) -> str:
-        """The hosts go as the last entries, each on a line of its own."""
+        """The hosts are appended as entries, each on a line of its own."""
         given = "" if grace_seconds is None else f"<timeout>{grace_seconds}</timeout>"
         names = list(dict.fromkeys(hosts))
         text = self.without_hosts(text, names)
@@ -37,7 +37,7 @@ class XmlList:
         return (raw[:end] + added.encode() + raw[end:]).decode()
 
     def without_hosts(self, text: str, hosts: Iterable[str]) -> str:
-        """An entry that is left without a name goes as a whole, with its line."""
+        """Entries without a remaining name are removed with their lines."""
         gone = set(hosts)
         raw = text.encode()
         for entry in reversed(_Reader(raw).entries):
@@ -56,7 +56,7 @@ class XmlList:
 
 @dataclass(slots=True)
 class _Entry:
-    """One `<host>`: where it stands in the text, in bytes of UTF-8, and where the text of its `<name>` does."""
+    """One `<host>`: its position in the text, and that of its `<name>`, in bytes of UTF-8."""
 
     begin: int
     end: int = 0
@@ -74,11 +74,11 @@ class _Entry:
         try:
             return None if self.timeout is None else int(self.timeout)
         except ValueError:
-            raise HostListError(f"the timeout {self.timeout!r} is no whole number of seconds") from None
+            raise HostListError(f"the timeout {self.timeout!r} is not an integer of seconds") from None
 
 
 class _Reader:
-    """Finds the entries, and where the next one would go: before the end of the outermost element."""
+    """Finds the entries, and the position for new ones: before the end of the outermost element."""
 
     def __init__(self, raw: bytes) -> None:
         self.entries: list[_Entry] = []
@@ -91,7 +91,7 @@ class _Reader:
         try:
             parser.Parse(raw, True)
         except expat.ExpatError as error:
-            raise HostListError(f"it is no XML: {error}") from None
+            raise HostListError(f"it is not XML: {error}") from None
         if not raw.startswith(b"</", self.end):
             raise HostListError("its outermost element has no end tag; write it as <hosts></hosts>")
 

@@ -1,15 +1,15 @@
-"""The NodeManager processes of this host, and which of the ResourceManager's nodes each of them is.
+"""Finds the NodeManager processes of this host, and the node id of each.
 
-A process counts if NodeManager's main class is one of its arguments and, where its open sockets can be read, if it
-listens on the port of one of the nodes asked for. A process whose sockets cannot be read (another user's, without
-root) counts without a node.
+A process counts if the NodeManager's main class is one of its arguments and, where its open sockets can be read, if it
+listens on the port of one of the given nodes. A process whose sockets cannot be read (of another user, without root)
+counts without a node id.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from fallow_hookspecs import Daemon, Process
-from fallow_yarn.nm.processes import PROC_ROOT, SETTLED_TICKS, Stat, now_ticks, read_all, read_command
+from fallow_yarn.nm.procfs import PROC_ROOT, SETTLED_TICKS, Stat, now_ticks, read_all, read_command
 from fallow_yarn.nm.sockets import listening
 
 MAIN_CLASS = b"org.apache.hadoop.yarn.server.nodemanager.NodeManager"
@@ -24,8 +24,8 @@ def node_managers(
 ) -> tuple[Daemon, ...]:
     """The daemons of the nodes with these ids (`host:port`); of every NodeManager on this host if there are none.
 
-    `before` is an earlier answer: the sockets of what was found then are not read again, which on a host with many
-    connections takes long. `running`: the NodeManagers of this host, where they are known already.
+    `before` is an earlier result: the sockets of its processes are not read again, which takes long on a host with many
+    connections. `running`: the NodeManager processes of this host, where they are known already.
     """
     ports = {int(node_id.rpartition(":")[2]): node_id for node_id in node_ids}
     known = {daemon.process: daemon for daemon in before if daemon.framework_node in node_ids}
@@ -35,10 +35,10 @@ def node_managers(
 
 
 class RunningNodeManagers:
-    """Finds the NodeManagers of this host, whatever cluster they belong to.
+    """Finds the NodeManagers of this host, of any cluster.
 
-    A start script becomes one when it has done its work. So the command line of a process that is none is read again:
-    at every look while the process is young, and after that in turn, a few at each look.
+    A start script becomes a NodeManager by exec. So the command line of every other process is read again: at every
+    search while the process is young, and later once in `TURNS` searches.
     """
 
     def __init__(self, proc_root: Path = PROC_ROOT, clock: Callable[[], int] = now_ticks) -> None:
@@ -48,7 +48,7 @@ class RunningNodeManagers:
         self._turn = 0
 
     def find(self, stats: Mapping[int, Stat]) -> tuple[Process, ...]:
-        """Those among all processes of this host."""
+        """The NodeManagers among all processes of this host."""
         self._turn = (self._turn + 1) % TURNS
         unread = [s for s in stats.values() if self._others.get(s.pid) == s.start_ticks and s.pid % TURNS != self._turn]
         others = {stat.pid: stat.start_ticks for stat in unread}
@@ -73,6 +73,6 @@ def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daem
     except PermissionError:
         return Daemon(process=process)
     except OSError:
-        return None  # it ended while we looked
+        return None  # it has ended since
     own = next((ports[port] for port in sorted(ports_of_process & ports.keys())), None)
     return None if own is None else Daemon(process=process, framework_node=own)

@@ -1,4 +1,4 @@
-"""What a process listens on, by TCP: read from /proc, in the network namespace of that process."""
+"""The TCP ports on which a process listens, read from /proc in the network namespace of the process."""
 
 import ipaddress
 import sys
@@ -12,7 +12,7 @@ WORD_BYTES: Final = 4
 
 
 def listening(process: Path) -> dict[int, str]:
-    """The ports with their addresses in the kernel's notation, in hexadecimal. OSError if they cannot be read."""
+    """The ports with their addresses in the kernel's hexadecimal notation. OSError if they cannot be read."""
     links = set(_links(process / "fd"))
     tables = [line.split() for name in ("tcp", "tcp6") for line in _lines(process / "net" / name)]
     found = (
@@ -24,7 +24,7 @@ def listening(process: Path) -> dict[int, str]:
 
 
 def reached_at(address: str) -> str:
-    """Where a process of this host that listens at an address can be reached: at the loopback if that is any."""
+    """The address at which a listening process of this host is reached: loopback if it listens on all addresses."""
     raw = bytes.fromhex(address)
     if sys.byteorder == "little":  # each word is written as this host has it
         raw = b"".join(raw[at : at + WORD_BYTES][::-1] for at in range(0, len(raw), WORD_BYTES))
@@ -36,7 +36,7 @@ def reached_at(address: str) -> str:
 
 
 def is_in_our_network(proc_root: Path, pid: int) -> bool:
-    """Whether a process sees the same network as this one."""
+    """Whether a process is in the same network namespace as this one."""
     own, other = (_link(proc_root / name / "ns" / "net") for name in ("self", str(pid)))
     return own == other
 
@@ -50,7 +50,7 @@ def _link(path: Path) -> str:
 
 def _links(descriptors: Path) -> Iterator[str]:
     for descriptor in descriptors.iterdir():
-        with suppress(FileNotFoundError):  # closed while we looked
+        with suppress(FileNotFoundError):  # closed since
             yield str(descriptor.readlink())
 
 

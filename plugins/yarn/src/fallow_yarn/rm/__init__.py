@@ -1,6 +1,7 @@
-"""The ResourceManager as this plugin uses it: its nodes, the sizes in force, its settings, and changing node sizes.
+"""The ResourceManager: its nodes, the sizes in force, its settings, and changes of node sizes.
 
-`client.ResourceManager` is the way in; the other modules are its parts. `in_force` and `size` only compute; `nodes`
-and `admin` talk Hadoop IPC, `scheduler` and `facts` read JSON. Nothing here knows Fallow's ledger or hooks:
-what to offer is decided elsewhere, and sizes are in YARN's own units.
+`connect` makes a `manager.Manager`: a `client.ResourceManager`, or an `active.ActiveManager` for several. The other
+modules are the parts of the client. `nodes`, `admin`, `refresh`, `signal` and `status` use Hadoop IPC; `scheduler`,
+`facts` and `applications` read JSON; `in_force` and `history` find out which sizes the scheduler works with.
+Nothing here knows Fallow's offers or hooks: sizes are in YARN's own units.
 """

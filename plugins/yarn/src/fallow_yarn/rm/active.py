@@ -1,114 +1,60 @@
-"""The active one of several ResourceManagers: found by asking, kept, and found again when it is no longer the one.
+"""The active one of several ResourceManagers: found by asking, kept, and found again after a failover.
 
-A call that the kept one does not carry out because it stands by, is away, or does not answer is made once more at the
-one that says it is active, which may be the same by then. Calls are safe to repeat. Where two say so, the one that
-became active later counts: it did so because the other had been given up.
+If the kept ResourceManager is a standby, unreachable, or silent, the call is made once more to the one that reports
+that it is active, which may be the same one. Calls are safe to repeat. If two report that they are active, the one that
+became active later is used: the other one has been given up and does not know it yet.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import DeadlineError, ProtocolError, StandbyError, UnreachableError, YarnError
 from fallow_yarn.ipc.connection import Finish
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.applications import RunningApplication
-from fallow_yarn.rm.client import Facts, Reading, ResourceManager
+from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.rm.manager import Manager, RmState
 from fallow_yarn.rm.nodes import Node
-from fallow_yarn.rm.place import Place
+from fallow_yarn.rm.readings import Facts, Reading
 from fallow_yarn.rm.status import Status
+from fallow_yarn.settings.rm_addresses import RmAddresses
 
 _T = TypeVar("_T")
 
 NOT_THE_ONE: Final = (StandbyError, UnreachableError, DeadlineError, ProtocolError)
-"""Errors after which another one may be the active one."""
+"""Errors after which another ResourceManager may be the active one."""
 
-FIRST_SHARE: Final = 0.5  # of the time of a call, for the kept one: its host may be gone without a word
-FACTS_SECONDS: Final = 4.0  # for the kept one to say who it is, which is a small page and the first of each report
-ASK_SECONDS: Final = 2.0  # for each of them to say what it is
-LOOK_SECONDS: Final = 15.0  # from one look whether another one says it is active to the next
-GLANCE_SECONDS: Final = 1.0  # for each of them then, while all is well
-
-
-class Manager(Protocol):
-    """What this plugin asks of a ResourceManager, be it the only one or one of several; see `ResourceManager`."""
-
-    @property
-    def place(self) -> Place:
-        """Where it is; of several, the one that is taken for the active one."""
-
-    def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
-        """All nodes as it lists them."""
-
-    def read(self, deadline: Deadline) -> Reading:
-        """All nodes with the sizes in force."""
-
-    def facts(self, deadline: Deadline) -> Facts:
-        """Who answers."""
-
-    def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
-        """Send new sizes."""
-
-    def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
-        """Send new sizes without waiting for what becomes of them; `update` is for those that this fails for."""
-
-    def check_rights(self, deadline: Deadline) -> None:
-        """Show that the user may change sizes."""
-
-    def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
-        """Have it read its lists of nodes again."""
-
-    def setting(self, key: str, deadline: Deadline) -> str | None:
-        """One of its own settings."""
-
-    def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
-        """The running applications."""
-
-    def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
-        """Have a container signalled."""
-
-    def states(self, deadline: Deadline) -> "tuple[Standing, ...]":
-        """What each of several says of itself; nothing if it is the only one."""
-
-    def close(self) -> None:
-        """Close the connections."""
+FIRST_SHARE: Final = 0.5  # of the time of a call, for the kept one: its host may have vanished
+FACTS_SECONDS: Final = 4.0  # for the kept one's small page of identity, the first request of each report
+ASK_SECONDS: Final = 2.0  # for the state of each of them
+CHECK_PAUSE_SECONDS: Final = 15.0  # between two checks whether another one reports that it is active
+CHECK_SECONDS: Final = 1.0  # for the state of each of them in such a check
 
 
 @dataclass(slots=True)
-class Lead:
-    """Which one is taken for the active one; shared by the lanes of a cluster. Its one field is set at once."""
+class ActiveIndex:
+    """The index of the ResourceManager that is used as the active one; the lanes of a cluster share it."""
 
     index: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What a ResourceManager says of itself, or why it does not (`error`)."""
-
-    place: Place
-    status: Status = Status.UNKNOWN
-    error: YarnError | None = None
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.status.lower() if self.error is None else self.error}"
-
-
 class ActiveManager:
-    """The active one of several ResourceManagers, with their calls. Use it from one thread."""
+    """The calls of a `Manager`, made to the active one of several ResourceManagers. Use it from one thread."""
 
-    def __init__(self, managers: Sequence[ResourceManager], lead: Lead, clock: Callable[[], float]) -> None:
+    def __init__(self, managers: Sequence[ResourceManager], active: ActiveIndex, clock: Callable[[], float]) -> None:
         self._managers = tuple(managers)
-        self._lead = lead
+        self._active = active
         self._clock = clock
-        self._look_at = clock() + LOOK_SECONDS
+        self._check_at = clock() + CHECK_PAUSE_SECONDS
 
     @property
-    def place(self) -> Place:
-        """Where the one is that is taken for the active one."""
-        return self._managers[self._lead.index].place
+    def addresses(self) -> RmAddresses:
+        """The addresses of the ResourceManager that is used as the active one."""
+        return self._managers[self._active.index].addresses
 
     def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
         """See `ResourceManager.nodes`."""
@@ -119,23 +65,23 @@ class ActiveManager:
         return self._ask(lambda manager, until: manager.read(until), deadline)
 
     def facts(self, deadline: Deadline) -> Facts:
-        """See `ResourceManager.facts`; of the active one. From time to time the others are asked whether they are it.
+        """See `ResourceManager.facts`; of the active one. At times the others are asked whether they are active.
 
-        :raises StandbyError: none is active, and one or more of them stand by or are starting.
+        :raises StandbyError: none is active, and at least one is a standby or is starting.
         """
-        if self._clock() >= self._look_at:
-            self._look_at = self._clock() + LOOK_SECONDS
-            self._look(deadline)
-        return self._ask(_active_facts, deadline, FACTS_SECONDS)
+        if self._clock() >= self._check_at:
+            self._check_at = self._clock() + CHECK_PAUSE_SECONDS
+            self._check_others(deadline)
+        return self._ask(active_facts, deadline, FACTS_SECONDS)
 
     def update(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> tuple[UpdateAnswer, ...]:
         """See `ResourceManager.update`."""
         return self._ask(lambda manager, until: manager.update(updates, until), deadline)
 
     def begin(self, updates: Sequence[NodeUpdate], deadline: Deadline) -> Finish:
-        """See `ResourceManager.begin`; of the one that is taken for the active one."""
+        """See `ResourceManager.begin`; of the one that is used as the active one."""
         share = deadline.left_seconds() * FIRST_SHARE
-        return self._managers[self._lead.index].begin(updates, deadline.within(share))
+        return self._managers[self._active.index].begin(updates, deadline.within(share))
 
     def check_rights(self, deadline: Deadline) -> None:
         """See `ResourceManager.check_rights`."""
@@ -157,9 +103,9 @@ class ActiveManager:
         """See `ResourceManager.signal`."""
         self._ask(lambda manager, until: manager.signal(container, until, force=force), deadline)
 
-    def states(self, deadline: Deadline) -> tuple[Standing, ...]:
-        """What each of them says of itself."""
-        return tuple(_standing(manager, deadline.within(ASK_SECONDS)) for manager in self._managers)
+    def states(self, deadline: Deadline) -> tuple[RmState, ...]:
+        """The state that each of them reports."""
+        return tuple(_rm_state(manager, deadline.within(ASK_SECONDS)) for manager in self._managers)
 
     def close(self) -> None:
         """Close the connections to all of them."""
@@ -169,12 +115,12 @@ class ActiveManager:
     def _ask(
         self, call: Callable[[ResourceManager, Deadline], _T], deadline: Deadline, most_seconds: float = math.inf
     ) -> _T:
-        kept = self._lead.index
+        kept = self._active.index
         share = min(deadline.left_seconds() * FIRST_SHARE, most_seconds)
         try:
             return call(self._managers[kept], deadline.within(share))
         except NOT_THE_ONE as error:
-            found = self._lead.index = self._find(kept, error, deadline)
+            found = self._active.index = self._find(kept, error, deadline)
             maybe_sent = error.maybe_sent
         try:
             return call(self._managers[found], deadline)
@@ -183,52 +129,53 @@ class ActiveManager:
             raise
 
     def _find(self, kept: int, error: YarnError, deadline: Deadline) -> int:
-        """The active one. The kept one is asked last: it has just failed."""
-        self._managers[kept].close()  # its name may stand for another address by now
+        """Find the active one. The kept one is asked last: it has just failed."""
+        self._managers[kept].close()  # its name may resolve to another address by now
         order = [index for index in range(len(self._managers)) if index != kept] + [kept]
-        found: dict[int, Standing] = {}
+        found: dict[int, RmState] = {}
         for position, index in enumerate(order):
             share = deadline.left_seconds() / (len(order) - position + 1)
-            found[index] = _standing(self._managers[index], deadline.within(min(ASK_SECONDS, share)))
+            found[index] = _rm_state(self._managers[index], deadline.within(min(ASK_SECONDS, share)))
         active = [index for index in order if found[index].status is Status.ACTIVE]
         if active:
             return active[0] if len(active) == 1 else self._latest(active, deadline)
         said = "; ".join(str(found[index]) for index in sorted(found))
-        if any(standing.error is None for standing in found.values()):
+        if any(rm_state.error is None for rm_state in found.values()):
             raise StandbyError(f"no ResourceManager is active: {said}") from error
         raise UnreachableError(f"no ResourceManager answers: {said}") from error
 
-    def _look(self, deadline: Deadline) -> None:
-        """Go over to one that became active later than the kept one, which does not know yet that it is given up."""
-        kept = self._lead.index
+    def _check_others(self, deadline: Deadline) -> None:
+        """Switch to one that became active later than the kept one, which may not know yet that it was given up."""
+        kept = self._active.index
         others = [index for index in range(len(self._managers)) if index != kept]
-        glances = [(index, _standing(self._managers[index], deadline.within(GLANCE_SECONDS))) for index in others]
-        claiming = [index for index, standing in glances if standing.status is Status.ACTIVE]
+        states = [(index, _rm_state(self._managers[index], deadline.within(CHECK_SECONDS))) for index in others]
+        claiming = [index for index, rm_state in states if rm_state.status is Status.ACTIVE]
         if claiming:
-            self._lead.index = self._latest([kept, *claiming], deadline)
+            self._active.index = self._latest([kept, *claiming], deadline)
 
     def _latest(self, claiming: Sequence[int], deadline: Deadline) -> int:
-        """The one that became active last of those that say that they are active; the first one if none tells when."""
+        """The one of these that became active last; the first one if none reports the time."""
         return max(claiming, key=lambda index: _active_since(self._managers[index], deadline.within(ASK_SECONDS)))
 
 
-def _active_facts(manager: ResourceManager, deadline: Deadline) -> Facts:
+def active_facts(manager: Manager, deadline: Deadline) -> Facts:
+    """See `ResourceManager.facts`; StandbyError if it is not active: its list of nodes is empty then."""
     facts = manager.facts(deadline)
     if not facts.identity.active:
         state = facts.identity.ha_state or "starting"
-        raise StandbyError(f"{manager.place}: the ResourceManager is not active: {state}")
+        raise StandbyError(f"{manager.addresses}: the ResourceManager is not active: {state}")
     return facts
 
 
-def _standing(manager: ResourceManager, deadline: Deadline) -> Standing:
+def _rm_state(manager: ResourceManager, deadline: Deadline) -> RmState:
     try:
-        return Standing(place=manager.place, status=manager.status(deadline))
+        return RmState(addresses=manager.addresses, status=manager.status(deadline))
     except YarnError as error:
-        return Standing(place=manager.place, error=error)
+        return RmState(addresses=manager.addresses, error=error)
 
 
 def _active_since(manager: ResourceManager, deadline: Deadline) -> int:
-    """When it became active, in milliseconds; 0 if it does not tell."""
+    """When it became active, in milliseconds; 0 if it does not report that."""
     try:
         return manager.identity(deadline).started_on or 0
     except YarnError:

@@ -1,8 +1,7 @@
-"""Changing node sizes, by IPC (updateNodeResource): many nodes in one call.
+"""Changes node sizes by IPC (updateNodeResource): many nodes in one call.
 
-The ResourceManager takes such a call whole or not at all: one node that it does not know spoils it for the others, and
-its error names only one of them. So an unknown node is taken out, with every other one that its own list lacks, and
-the rest is sent again.
+The ResourceManager carries out all of a call or nothing: one unknown node fails the whole call, and the error names
+only that one. So unknown nodes, including all others that its list lacks, are removed and the rest is sent again.
 """
 
 from collections import deque
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from fallow_yarn.errors import UnknownNodeError, YarnError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Call, CustomResource
-from fallow_yarn.rm.size import Size
 
 _T = TypeVar("_T")
 
@@ -22,18 +21,18 @@ ADMIN_PROTOCOL: Final = "org.apache.hadoop.yarn.server.api.ResourceManagerAdmini
 METHOD: Final = "updateNodeResource"
 MAX_INT32: Final = 2147483647
 FAR_TIMEOUT_MS: Final = MAX_INT32
-"""24.8 days. A deadline once stored for a node never goes away, and -1 does not move it: this does."""
+"""24.8 days. The ResourceManager never forgets a deadline of a node, and -1 does not move it, but this does."""
 
 KnownIds = Callable[[Deadline], Collection[str]]
-"""The ids of the nodes that the ResourceManager says it has."""
+"""Returns the ids of the nodes that the ResourceManager lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUpdate:
-    """A new size for one node. ValueError for what must never be sent.
+    """A new size for one node. ValueError for a value that must not be sent.
 
-    `over_commit_timeout_ms`: when the scheduler ends what does not fit the new size. The default is too far away to
-    come. `custom`: the node's further resources, which become 0 where they are left out.
+    `over_commit_timeout_ms`: when the scheduler terminates containers that exceed the new size; the default is never
+    reached. `custom`: the node's further resources, which become 0 if they are left out.
     """
 
     node_id: str
@@ -56,10 +55,10 @@ class NodeUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateAnswer:
-    """What became of one update. `error` is None if the ResourceManager took it.
+    """The result of one update. `error` is None if the ResourceManager accepted it.
 
     An `UnknownNodeError` is its refusal; any other error ended the call before this update was answered, and its
-    `maybe_sent` says whether the size may come into force all the same.
+    `maybe_sent` says whether the size may still come into force.
     """
 
     node_id: str
@@ -67,16 +66,16 @@ class UpdateAnswer:
 
     @property
     def accepted(self) -> bool:
-        """Whether the ResourceManager took the update. It is in force only later."""
+        """Whether the ResourceManager accepted the update. It comes into force later."""
         return self.error is None
 
 
 def update_node_resources(
     call: Call, updates: Sequence[NodeUpdate], known_ids: KnownIds, deadline: Deadline
 ) -> tuple[UpdateAnswer, ...]:
-    """Send all updates, in the order given, and say of each what became of it.
+    """Send all updates in the order given, and return the result of each.
 
-    Raises the YarnError of the first call if that already ended everything: nobody was refused or accepted then.
+    Raises the YarnError of the first call if no update was accepted or refused before it.
     """
     if len({update.node_id for update in updates}) != len(updates):
         raise ValueError("two updates for one node in a call: the ResourceManager would take the last one")
@@ -109,12 +108,12 @@ def update_node_resources(
 
 
 def send(call: Callable[[str, bytes, Deadline], _T], updates: Sequence[NodeUpdate], deadline: Deadline) -> _T:
-    """One updateNodeResource. Without any update it changes nothing and shows whether the user may do this."""
+    """One updateNodeResource. Without updates it changes nothing, and checks whether the user has the right."""
     return call(METHOD, request_of(updates), deadline)
 
 
 def request_of(updates: Sequence[NodeUpdate]) -> bytes:
-    """The updates as the message of such a call."""
+    """The message of such a call."""
     request = yarn_pb2.UpdateNodeResourceRequest()
     for update in updates:
         host, _, port = update.node_id.rpartition(":")

@@ -1,7 +1,7 @@
-"""The applications, by REST: one page for all, without the parts of it that are large and of no use here.
+"""Reads the applications by REST: one page for all, without its large and unused parts.
 
-What they wait for stands on the same page, and is the largest part of it: it is left out unless it is asked for. No
-other page has it: the scheduler's own has sums of queues, and says 0 of users (seen with 3.5.0).
+Their pending requests are the largest part of the page, and are read only on demand. No other page has them: that of
+the scheduler has sums of queues, and reports 0 for users (seen with 3.5.0).
 """
 
 import math
@@ -10,25 +10,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.errors import ProtocolError, RemoteError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.loose_json import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 PAGE: Final = "/ws/v1/cluster/apps?states=ACCEPTED,RUNNING"
-OF_NO_USE: Final = "timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
-WITH_REQUESTS: Final = f"&deSelects={OF_NO_USE}"
-WITHOUT: Final = f"&deSelects=resourceRequests,{OF_NO_USE}"
-ANYWHERE: Final = ("*", "")  # the other names of a request are its wishes about where, of which it is the sum
+UNUSED: Final = "timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
+WITH_REQUESTS: Final = f"&deSelects={UNUSED}"
+WITHOUT: Final = f"&deSelects=resourceRequests,{UNUSED}"
+ANYWHERE: Final = ("*", "")  # requests with other names are preferred hosts and racks, included in this one
 GUARANTEED: Final = "GUARANTEED"
 _MASTER: Final = re.compile(r"/containerlogs/(container_\w+)/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """So many containers of a size that an application waits for."""
+    """A number of containers of one size that an application has requested and not got yet."""
 
     size: Size
     containers: int
@@ -38,9 +38,9 @@ class Request:
 class RunningApplication:
     """An application. A bigger `priority` is more important; `progress` is 0 to 1.
 
-    `master` is the container of the current attempt's application master; `None` where it has none yet, or where the
-    user may not see it. `has_containers` is false for one that only waits. `requests` are the containers that it waits
-    for; none where that was not asked for, or may not be seen.
+    `master` is the container of the current attempt's application master; `None` if there is none yet, or if the user
+    may not see it. `has_containers` is false for an application that only waits. `requests` are the pending requests;
+    empty if they were not read or the user may not see them.
     """
 
     id: str
@@ -56,9 +56,9 @@ class RunningApplication:
 
 
 def read_applications(web: Web, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
-    """All applications that have containers or are about to; an entry that makes no sense is left out.
+    """All applications that have containers or will get some soon; invalid entries are left out.
 
-    With `requests` also what each of them waits for.
+    With `requests` the pending requests of each are read too.
     """
     entries = _entries(web, WITH_REQUESTS if requests else WITHOUT, deadline)
     applications = (_application(entry) for entry in entries if is_object(entry))
@@ -70,7 +70,7 @@ def _entries(web: Web, selection: str, deadline: Deadline) -> Iterable[object]:
     try:
         answer = web.json(PAGE + selection, deadline)
     except RemoteError as error:
-        if error.kind != "HTTP 400":  # a release that does not know one of the names
+        if error.kind != "HTTP 400":  # a release that does not know one of the names to deselect
             raise
         answer = web.json(PAGE, deadline)
     if not is_object(answer):
@@ -100,7 +100,7 @@ def _application(entry: Object) -> RunningApplication | None:
 
 
 def _requests(value: object) -> tuple[Request, ...]:
-    """Requests of guaranteed containers, wherever; opportunistic ones wait at NodeManagers, whatever their size."""
+    """Requests of guaranteed containers; opportunistic ones are queued at NodeManagers, whatever the node's size."""
     found = []
     for entry in objects(value):
         memory_mb = integer(member(entry, "capability", "memory"))

@@ -1,62 +1,34 @@
-"""The ResourceManager as one object: the way in to this package."""
+"""One ResourceManager as one object, with all calls that this plugin makes to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from fallow_yarn.access import Access
-from fallow_yarn.container_id import ContainerId
 from fallow_yarn.ipc.connection import Finish
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.size import ZERO
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import ADMIN_PROTOCOL, NodeUpdate, UpdateAnswer, send, update_node_resources
 from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setting, read_setup
 from fallow_yarn.rm.history import SizeHistory
-from fallow_yarn.rm.in_force import ZERO, Possible, in_scheduler, is_consistent, is_open, is_proven
+from fallow_yarn.rm.in_force import Possible, in_scheduler, is_consistent, is_open, is_proven
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
-from fallow_yarn.rm.place import Place, Server, server
+from fallow_yarn.rm.readings import Facts, NodeReading, Reading
 from fallow_yarn.rm.refresh import refresh_nodes
-from fallow_yarn.rm.scheduler import Held, Metrics, read_all_held, read_held, read_metrics
+from fallow_yarn.rm.scheduler import SchedulerNode, read_metrics, read_scheduler_node, read_scheduler_nodes
 from fallow_yarn.rm.signal import signal_container
-from fallow_yarn.rm.size import Size
 from fallow_yarn.rm.status import HA_PROTOCOL, Status, read_status
+from fallow_yarn.security.access import Access
+from fallow_yarn.settings.rm_addresses import RmAddresses, Server, server
 
 FEW_NODES: Final = 16  # up to here, and up to one node in 50, reading single entries costs less than reading all
-NOTHING: Final = Held(size=ZERO, used=ZERO)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeReading:
-    """A node, and what its scheduler has for it; None is what this reading could not tell.
-
-    `in_force`: the size the scheduler works with. `used`: what it has allocated. Both are None for a node that is not
-    in the scheduler, be it unhealthy or gone; its containers may run all the same.
-    """
-
-    node: Node
-    in_force: Size | None
-    used: Size | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """All nodes by id, and the scheduler's totals."""
-
-    nodes: Mapping[str, NodeReading]
-    metrics: Metrics
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Who answers, and how its scheduler is set up (None while it is not active)."""
-
-    identity: Identity
-    setup: Setup | None
+NOTHING: Final = SchedulerNode(size=ZERO, used=ZERO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _KeptSetup:
-    """A setup read earlier, and of what: the start of the ResourceManager, and the vcores its cluster had then."""
+    """A setup read earlier, with the start of the ResourceManager and the vcores of its cluster at that time."""
 
     started_on: int
     vcores: int
@@ -69,38 +41,38 @@ class ResourceManager:
     Every method keeps its deadline and raises YarnErrors.
     """
 
-    def __init__(self, place: Place, access: Access, history: SizeHistory | None = None) -> None:
-        self.place = place
-        self._client = access.connection(place.client, CLIENT_PROTOCOL)
-        self._admin = access.connection(place.admin, ADMIN_PROTOCOL)
-        self._states = access.connection(place.admin, HA_PROTOCOL)
-        self._web = access.web(place.web, secure=place.secure_web)
+    def __init__(self, addresses: RmAddresses, access: Access, history: SizeHistory | None = None) -> None:
+        self.addresses = addresses
+        self._client = access.connection(addresses.client, CLIENT_PROTOCOL)
+        self._admin = access.connection(addresses.admin, ADMIN_PROTOCOL)
+        self._states = access.connection(addresses.admin, HA_PROTOCOL)
+        self._web = access.web(addresses.web, secure=addresses.secure_web)
         self._history = history or SizeHistory()
         self._setup: _KeptSetup | None = None
 
     @classmethod
     def at(cls, *, client: str, admin: str, web: str, user: str, history: SizeHistory | None = None) -> Self:
-        """The one at these addresses, each `host:port`, as a user that is believed; ValueError if one is not that."""
-        place = Place(
+        """The one at these addresses, each `host:port`, with SIMPLE authentication; ValueError for another form."""
+        addresses = RmAddresses(
             client=server(Server.CLIENT, client, "spec.resourceManager.client"),
             admin=server(Server.ADMIN, admin, "spec.resourceManager.admin"),
             web=server(Server.WEB, web, "spec.resourceManager.web"),
         )
-        return cls(place, Access.simple(user), history)
+        return cls(addresses, Access.simple(user), history)
 
     def status(self, deadline: Deadline) -> Status:
-        """Whether it is active: one call over a connection of its own, so that a new address of its name is seen."""
+        """The HA state: one call over a new connection, so that a new address of its name is used."""
         try:
             return read_status(self._states.call, self._web, deadline)
         finally:
             self._states.close()
 
     def states(self, _deadline: Deadline) -> tuple[()]:
-        """Nothing to tell: it is the only one."""
+        """Empty: it is the only one."""
         return ()
 
     def nodes(self, deadline: Deadline) -> tuple[Node, ...]:
-        """All nodes as the ResourceManager lists them: one call. For sizes in force use `read`."""
+        """All nodes, as the ResourceManager lists them: one call. For sizes in force use `read`."""
         return list_nodes(self._client.call, str(self._client.endpoint), deadline)
 
     def read(self, deadline: Deadline) -> Reading:
@@ -109,22 +81,22 @@ class ResourceManager:
         nodes = self.nodes(deadline)
         possible = self._history.seen(nodes, moment)
         metrics = read_metrics(self._web, deadline)
-        held: Mapping[str, Held | None] = {}
+        scheduled: Mapping[str, SchedulerNode | None] = {}
         if not is_proven(nodes, possible, metrics.total):
-            held = self._held(nodes, possible, deadline)
-        readings = {node.node_id: _reading(node, held) for node in nodes}
+            scheduled = self._scheduler_nodes(nodes, possible, deadline)
+        readings = {node.node_id: _reading(node, scheduled) for node in nodes}
         sizes = {node_id: reading.in_force for node_id, reading in readings.items() if reading.in_force is not None}
         self._history.settle(nodes, sizes, moment)
         return Reading(nodes=readings, metrics=metrics)
 
     def identity(self, deadline: Deadline) -> Identity:
-        """Who answers: one small page."""
+        """The identity: one small page."""
         return read_identity(self._web, deadline)
 
     def facts(self, deadline: Deadline) -> Facts:
-        """Who answers: one small page. The scheduler's settings are read once for each start of it.
+        """The identity: one small page. The scheduler's settings are read once for each start of it.
 
-        If they leave the calculator open they are read again when the cluster has grown.
+        If the calculator remains unknown they are read again when the cluster has grown.
         """
         identity = self.identity(deadline)
         if identity.started_on is None:
@@ -153,15 +125,15 @@ class ResourceManager:
         send(self._admin.call, (), deadline)
 
     def refresh_nodes(self, grace_seconds: int, deadline: Deadline) -> None:
-        """Have it read its lists of nodes again (see `refresh.refresh_nodes`)."""
+        """Have it read its exclude and include files again (see `refresh.refresh_nodes`)."""
         refresh_nodes(self._admin.call, grace_seconds, deadline)
 
     def setting(self, key: str, deadline: Deadline) -> str | None:
-        """One of its own settings; None if it has no such one, or does not show it to this user."""
+        """One of its settings; None if it is not set or not shown to this user."""
         return read_setting(self._web, key, deadline)
 
     def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
-        """The applications: one page. With `requests` it is a larger one, with what each of them waits for."""
+        """The applications: one page. With `requests` it is larger and has their pending requests."""
         return read_applications(self._web, deadline, requests=requests)
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
@@ -177,31 +149,37 @@ class ResourceManager:
     def _updatable_ids(self, deadline: Deadline) -> frozenset[str]:
         return updatable_ids(self.nodes(deadline))
 
-    def _held(self, nodes: Sequence[Node], possible: Possible, deadline: Deadline) -> Mapping[str, Held | None]:
-        """What the scheduler has for the nodes that had to be read: the open ones, or all."""
+    def _scheduler_nodes(
+        self, nodes: Sequence[Node], possible: Possible, deadline: Deadline
+    ) -> Mapping[str, SchedulerNode | None]:
+        """The scheduler's values of the nodes that have to be read: the open ones, or all."""
         counted = in_scheduler(nodes)
         to_read = [node for node in counted if is_open(node, possible)]
         if len(to_read) <= max(FEW_NODES, len(counted) // 50):
-            held = {node.node_id: read_held(self._web, node.node_id, deadline) for node in to_read}
-            sizes = {node_id: entry.size if entry else ZERO for node_id, entry in held.items()}
+            scheduled = {node.node_id: read_scheduler_node(self._web, node.node_id, deadline) for node in to_read}
+            sizes = {node_id: entry.size if entry else ZERO for node_id, entry in scheduled.items()}
             if is_consistent(nodes, sizes, read_metrics(self._web, deadline).total):
-                return self._confirmed(to_read, held, possible, deadline)
-        return self._confirmed(counted, read_all_held(self._web, deadline), possible, deadline)
+                return self._confirmed(to_read, scheduled, possible, deadline)
+        return self._confirmed(counted, read_scheduler_nodes(self._web, deadline), possible, deadline)
 
     def _confirmed(
-        self, nodes: Sequence[Node], held: Mapping[str, Held | None], possible: Possible, deadline: Deadline
-    ) -> Mapping[str, Held | None]:
-        """The entries whose size is a possible one; of the others, those that are so when read again.
+        self,
+        nodes: Sequence[Node],
+        scheduled: Mapping[str, SchedulerNode | None],
+        possible: Possible,
+        deadline: Deadline,
+    ) -> Mapping[str, SchedulerNode | None]:
+        """The entries with a possible size; the others count only if a second reading confirms them.
 
-        Nothing at all is a size only where the ResourceManager's record says so too, and if it is read twice.
+        Size 0 counts only if the ResourceManager's record has it too, and if it is read twice.
         """
-        confirmed: dict[str, Held | None] = {}
+        confirmed: dict[str, SchedulerNode | None] = {}
         again_left = FEW_NODES
         for node in nodes:
-            entry = held.get(node.node_id)
+            entry = scheduled.get(node.node_id)
             plausible = possible.get(node.node_id, frozenset()) | {node.capability}
             if entry in (None, NOTHING) or entry.size not in plausible:
-                again = read_held(self._web, node.node_id, deadline) if again_left > 0 else None
+                again = read_scheduler_node(self._web, node.node_id, deadline) if again_left > 0 else None
                 again_left -= 1
                 is_same = entry is not None and again is not None and again.size == entry.size
                 entry = again if is_same or (again is not None and again.size in plausible) else None
@@ -211,10 +189,10 @@ class ResourceManager:
         return confirmed
 
 
-def _reading(node: Node, held: Mapping[str, Held | None]) -> NodeReading:
+def _reading(node: Node, scheduled: Mapping[str, SchedulerNode | None]) -> NodeReading:
     if node.state not in IN_SCHEDULER:
         return NodeReading(node=node, in_force=None, used=None)
-    if node.node_id not in held:
+    if node.node_id not in scheduled:
         return NodeReading(node=node, in_force=node.capability, used=node.used)
-    entry = held[node.node_id]
+    entry = scheduled[node.node_id]
     return NodeReading(node=node, in_force=entry.size if entry else None, used=entry.used if entry else None)

@@ -1,4 +1,4 @@
-"""What the plugin needs to know of a ResourceManager itself: who it is, and how its scheduler is set up."""
+"""Reads the identity of a ResourceManager and the settings of its scheduler."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from enum import StrEnum
 from typing import Final
 
 from fallow_yarn.errors import AccessDeniedError, ProtocolError, RemoteError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.loose_json import Object, integer, is_object, member, objects, text
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 CAPACITY_SCHEDULER: Final = "capacityScheduler"
 
 
 class Calculator(StrEnum):
-    """Which resources the CapacityScheduler heeds: memory alone, or all."""
+    """Which resources the CapacityScheduler considers: memory only, or all."""
 
     DEFAULT = "DefaultResourceCalculator"
     DOMINANT = "DominantResourceCalculator"
@@ -23,9 +23,9 @@ class Calculator(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which ResourceManager answers.
+    """The ResourceManager that answers.
 
-    `started_on` (milliseconds, its own clock) tells its starts apart; None until it is active: till then it changes.
+    `started_on` (milliseconds, its own clock) identifies its start; None until it is active, as it changes until then.
     """
 
     version: str
@@ -35,25 +35,25 @@ class Identity:
 
     @property
     def release(self) -> tuple[int, int]:
-        """Major and minor of the version; (0, 0) if it cannot be told."""
+        """Major and minor of the version; (0, 0) if it cannot be parsed."""
         major, _, rest = self.version.partition(".")
         minor = rest.partition(".")[0]
         return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else (0, 0)
 
     @property
     def takes_back(self) -> bool:
-        """Whether its schedulers end containers when an over-commit timeout runs out (3.3 and newer)."""
+        """Whether its schedulers terminate containers when an over-commit timeout expires (3.3 and newer)."""
         return self.release >= (3, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Settings of the scheduler; None is what could not be found out.
+    """Settings of the scheduler; None is a setting that could not be read.
 
     `minimum`: the smallest size at which a NodeManager may register. `maximum`: the configured largest container; the
     one in effect is no larger than the largest node. `scheduler`: `capacityScheduler`, `fairScheduler` or
     `fifoScheduler`. For the first only: `calculator`, which is inferred, and `asynchronous`, whether it allocates in
-    threads of its own and not with the nodes' heartbeats.
+    threads of its own instead of on the nodes' heartbeats.
     """
 
     scheduler: str
@@ -64,12 +64,12 @@ class Setup:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the calculator is told, where there is one to tell."""
+        """Whether the calculator is known, or the scheduler has none."""
         return self.scheduler != CAPACITY_SCHEDULER or self.calculator is not None
 
 
 def read_identity(web: Web, deadline: Deadline) -> Identity:
-    """Who answers, standby or not: this page is never redirected."""
+    """The identity, of a standby too: this page is never redirected."""
     info = member(web.json("/ws/v1/cluster/info", deadline), "clusterInfo")
     if not is_object(info):
         raise ProtocolError(f"{web.endpoint}: the answer lacks clusterInfo; is it a ResourceManager?")
@@ -106,7 +106,7 @@ def _allocation(web: Web, bound: str, deadline: Deadline) -> Size | None:
 
 
 def read_setting(web: Web, key: str, deadline: Deadline) -> str | None:
-    """A setting that the ResourceManager was started with; None if it has no such one, or does not show it."""
+    """A setting of the ResourceManager; None if it is not set or not shown."""
     try:
         found = member(web.decoded_if_found(f"/conf?name={key}", deadline, object), "property", "value")
     except AccessDeniedError:
@@ -115,7 +115,7 @@ def read_setting(web: Web, key: str, deadline: Deadline) -> str | None:
 
 
 def _allocates_in_threads(web: Web, deadline: Deadline) -> bool | None:
-    """The setting is on no page; its thread is in the list of threads."""
+    """No page has the setting; the list of threads has its thread."""
     try:
         return b"AsyncScheduleThread" in web.page("/stacks", deadline)
     except RemoteError:
@@ -123,9 +123,9 @@ def _allocates_in_threads(web: Web, deadline: Deadline) -> bool | None:
 
 
 def _calculator(scheduler: object, total: Size | None) -> Calculator | None:
-    """Told by the limits for application masters: the default calculator makes each of them 1 vcore.
+    """Inferred from the limits for application masters: with the default calculator each is 1 vcore.
 
-    The other one gives the same share of the vcores as of the memory, which proves something only where that share is
+    With the other one it is the same share of the vcores as of the memory, which is conclusive only if that share is
     more than one vcore.
     """
     limits = [member(queue, "AMResourceLimit") for queue in _leaves(scheduler)]
@@ -134,8 +134,8 @@ def _calculator(scheduler: object, total: Size | None) -> Calculator | None:
         return Calculator.DOMINANT
     if total is None or total.memory_mb <= 0:
         return None
-    is_told = any(memory_mb * total.vcores >= 2 * total.memory_mb for memory_mb, _ in shares)
-    return Calculator.DEFAULT if is_told else None
+    is_conclusive = any(memory_mb * total.vcores >= 2 * total.memory_mb for memory_mb, _ in shares)
+    return Calculator.DEFAULT if is_conclusive else None
 
 
 def _leaves(queue: object) -> Iterator[Object]:

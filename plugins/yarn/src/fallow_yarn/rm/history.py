@@ -1,11 +1,11 @@
-"""Which sizes the scheduler may have for each node, from what was sent and seen."""
+"""Records which sizes the scheduler may have for each node: those sent and those seen."""
 
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
+from fallow_yarn.model.size import Size
 from fallow_yarn.rm.in_force import Possible, in_scheduler
 from fallow_yarn.rm.nodes import Node
-from fallow_yarn.rm.size import Size
 
 
 class SizeHistory:
@@ -18,19 +18,19 @@ class SizeHistory:
         self._settled: set[str] = set()
 
     def sent(self, sizes: Mapping[str, Size]) -> None:
-        """Sizes that are about to be sent: from now on they may come into force, answered or not."""
+        """Record sizes that are about to be sent: from now on they may come into force, even without an answer."""
         with self._lock:
             self._moment += 1
             for node_id, size in sizes.items():
                 self._sizes.setdefault(node_id, {})[size] = self._moment
 
     def begin(self) -> int:
-        """The present moment: what a reading begun now shows is at least as new."""
+        """The current moment: a reading that begins now is at least as new."""
         with self._lock:
             return self._moment
 
     def seen(self, nodes: Iterable[Node], moment: int) -> Possible:
-        """Take note of a node list whose reading began at `moment`, and return what is possible now."""
+        """Record a node list whose reading began at `moment`, and return the possible sizes."""
         counted = in_scheduler(nodes)
         with self._lock:
             self._sizes = {node.node_id: self._sizes.get(node.node_id, {}) for node in counted}
@@ -40,9 +40,9 @@ class SizeHistory:
             return {node_id: frozenset(self._sizes[node_id]) for node_id in self._settled}
 
     def settle(self, nodes: Iterable[Node], held: Mapping[str, Size], moment: int) -> None:
-        """Take note of the sizes found in the scheduler by a reading that began at `moment`.
+        """Record the sizes found in the scheduler by a reading that began at `moment`.
 
-        If a node's is its capability, earlier sizes are past. If it is not, changes are still on their way.
+        If the size of a node is its capability, earlier sizes are past. If not, changes are still under way.
         """
         with self._lock:
             for node in nodes:

@@ -1,38 +1,36 @@
-"""Which node sizes are in force: pure decisions over what the ResourceManager and its scheduler say.
+"""Decides which node sizes are in force, from the values of the ResourceManager and its scheduler. Pure.
 
 A size change passes two queues. The call is answered when it is queued; then the ResourceManager's own record of the
-node changes (`capability` in the node list), and only later, one node after the other, the scheduler's. Only the
-scheduler's size limits what it promises. It shows in the REST entry of a node, and, for all nodes together, in the
-cluster's totals. Reading every entry costs the ResourceManager half a second of CPU for 5,000 nodes, the totals next
-to nothing. So the totals have to do, and single entries are read where they cannot.
+node changes (`capability` in the node list), and later, one node after the other, the scheduler's. Only the scheduler's
+size limits its allocations. It is in the REST entry of a node and, summed over all nodes, in the cluster's totals.
+Reading all entries costs the ResourceManager half a second of CPU for 5,000 nodes, the totals almost nothing. So the
+totals are read, and single entries only where the totals prove nothing.
 
-**When the totals prove it.** Let a node's *possible* sizes be those that its scheduler may have now: the last one seen
-there, and every size sent or seen as capability since. A node with one possible size, its capability, is *quiet*; the
-others are *open*. That the totals equal the sum of the capabilities is not enough: of two open nodes one may still be
-1 GiB above its capability and the other 1 GiB below. But if, for each resource, all possible sizes of all nodes lie on
-one side of their capabilities, then a sum of differences of one sign is zero only if each is: every capability is in
-force. Otherwise open nodes are read one by one, or all nodes if they are many; totals read after that show whether
-the quiet ones are still what they were.
+**When the totals are proof.** A node's *possible* sizes are those that its scheduler may have now: the last one seen
+there, and every size sent or seen as capability since. A node whose only possible size is its capability is *quiet*;
+the others are *open*. Totals that equal the sum of the capabilities are not enough: one open node may still be 1 GiB
+above its capability and another 1 GiB below. But if, for each resource, all possible sizes of all nodes lie on one side
+of their capabilities, a sum of differences of one sign is zero only if each is zero: every capability is in force.
+Otherwise the open nodes are read one by one, or all nodes if many are open; totals read after that show whether the
+quiet ones have changed.
 
-**Races.** The list of nodes is read before the totals. What is sent in between is among the possible sizes, so it
-cannot pass for proof. While the scheduler changes a node it takes it out of its table for a moment: the totals then
-lack the node, so nothing is proven; and the node list shows it with nothing allocated, just as if it were idle. So an
-open node that seems idle is read on its own. A REST entry of such a moment is all zero, and counts as no answer, but
-for a node whose capability is nothing, if it is read twice. `used` and `available` of an entry are not read in one
-step: a container that starts between them makes their sum wrong by its size, so a sum that is no possible size counts
-only if it is read twice. What none of this can tell is a size that comes into force, gives way to another, and comes
-again: so whoever sends sizes must not send one again while a different one may still be on its way.
+**Races.** The list of nodes is read before the totals. A size sent in between is among the possible sizes, so it is not
+mistaken for proof. While the scheduler changes a node, the node is out of its table for a moment: the totals lack it,
+so they prove nothing, and the node list shows it without an allocation, like an idle node. So an open node that seems
+idle is read on its own. Its REST entry is all zero at that moment and does not count, except for a node with capability
+0, if it is read twice. `used` and `available` of an entry are not read atomically: a container that starts in between
+makes their sum wrong by its size, so a sum that is not a possible size counts only if it is read twice. A size that
+comes into force, is replaced and comes again cannot be recognised: so do not send a size again while another one may
+still be under way.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from fallow_yarn.model.size import ZERO, Size
 from fallow_yarn.rm.nodes import IN_SCHEDULER, Node, State
-from fallow_yarn.rm.size import Size
 
 Possible = Mapping[str, frozenset[Size]]
 """The possible sizes of each node, capability among them; a node that is missing was never seen in the scheduler."""
-
-ZERO = Size(0, 0)
 
 
 def in_scheduler(nodes: Iterable[Node]) -> list[Node]:
@@ -41,7 +39,7 @@ def in_scheduler(nodes: Iterable[Node]) -> list[Node]:
 
 
 def is_open(node: Node, possible: Possible) -> bool:
-    """Whether the scheduler may have another size for the node than its capability.
+    """Whether the scheduler's size of the node may differ from its capability.
 
     While a node is decommissioned the ResourceManager itself changes its size with every heartbeat.
     """

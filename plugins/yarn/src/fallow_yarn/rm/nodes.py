@@ -1,4 +1,4 @@
-"""The ResourceManager's own list of its nodes, by IPC (getClusterNodes)."""
+"""Reads the ResourceManager's list of nodes, by IPC (getClusterNodes)."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ from typing import Final
 from google.protobuf.message import DecodeError
 
 from fallow_yarn.errors import ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
-from fallow_yarn.rm.size import Size
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 CLIENT_PROTOCOL: Final = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
-IN_FIELDS: Final = (b"memory-mb", b"vcores")  # types that have fields of their own, and that Java writes twice
+IN_FIELDS: Final = (b"memory-mb", b"vcores")  # types with fields of their own, which Java writes twice
 
 Call = Callable[[str, bytes, Deadline], bytes]
 """A remote call: method, encoded request, deadline to encoded reply (`ipc.connection.Connection.call`)."""
 
 
 class State(StrEnum):
-    """State of a node at the ResourceManager; UNKNOWN is one that this plugin has no name for."""
+    """State of a node at the ResourceManager; UNKNOWN is a state that this plugin does not know."""
 
     NEW = "NEW"
     RUNNING = "RUNNING"
@@ -35,11 +35,12 @@ class State(StrEnum):
 
 IN_SCHEDULER: Final = frozenset({State.RUNNING, State.DECOMMISSIONING})
 ACTIVE: Final = IN_SCHEDULER | {State.NEW, State.UNHEALTHY}  # those whose size can be updated
+GONE: Final = frozenset({State.DECOMMISSIONED, State.LOST, State.REBOOTED, State.SHUTDOWN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomResource:
-    """One further resource type of a node, such as GPUs. An update that leaves it out sets it to 0.
+    """One further resource type of a node, such as GPUs. An update without it sets it to 0.
 
     `message` is the entry as the ResourceManager wrote it, with units and tags, to be sent back unchanged.
     """
@@ -53,9 +54,9 @@ class CustomResource:
 class Node:
     """One node. `node_id` is the ResourceManager's own name for it, `host:port` of the NodeManager.
 
-    `capability` is the size the ResourceManager keeps for the node; its scheduler may still work with an earlier one.
-    `used` and `containers` are the scheduler's, and both 0 also while it has the node out of its table.
-    `grace_seconds` is what a node that is being decommissioned was given when that began; -1: for ever.
+    `capability` is the ResourceManager's size of the node; its scheduler may still work with an earlier one. `used` and
+    `containers` are the scheduler's, and both are 0 too while the node is not in its table. `grace_seconds`: the grace
+    of a node that is being decommissioned, from the start of that; -1: without end.
     """
 
     node_id: str
@@ -70,7 +71,7 @@ class Node:
 
 
 def list_nodes(call: Call, where: str, deadline: Deadline) -> tuple[Node, ...]:
-    """All nodes, in all states, as the ResourceManager lists them; of two entries with one id the active one.
+    """All nodes in all states; of two entries with the same id the active one.
 
     `where` names the server in the message of a ProtocolError.
     """

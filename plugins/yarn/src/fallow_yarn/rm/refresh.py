@@ -1,14 +1,14 @@
-"""Having the ResourceManager read its lists of nodes again, by IPC (refreshNodes).
+"""Has the ResourceManager read its exclude and include files again, by IPC (refreshNodes).
 
-Of the three kinds only the graceful one is used. The normal one ends at once what runs on every excluded node, those
-included that somebody else is decommissioning gracefully, and the forceful one ends all of those. A grace of 0 seconds
-ends what runs on the nodes that are newly excluded, and on no other.
+Only the graceful one of the three kinds is used. The normal kind terminates all containers of every excluded node at
+once, also of nodes that somebody else decommissions gracefully; the forceful kind does so for the latter. A grace of 0
+seconds terminates only the containers of newly excluded nodes.
 """
 
 from typing import Final
 
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Call
 
 METHOD: Final = "refreshNodes"
@@ -16,10 +16,10 @@ MOST_GRACE_SECONDS: Final = 2147483647
 
 
 def refresh_nodes(call: Call, grace_seconds: int, deadline: Deadline) -> None:
-    """Read the lists again; newly excluded nodes get this grace, from 0 on, where their list gives them none itself.
+    """Refresh; newly excluded nodes without a timeout in their file get this grace, from 0 on.
 
-    So do nodes that are being decommissioned already, in place of theirs and counted from when that began. Those that
-    are no longer excluded are in use again. ValueError for a grace that must not be sent.
+    It replaces the grace of nodes that are being decommissioned already, counted from the start of that. Nodes that are
+    no longer excluded are in use again. ValueError for a grace that must not be sent.
     """
     if not 0 <= grace_seconds <= MOST_GRACE_SECONDS:
         raise ValueError(f"a grace of {grace_seconds} s; expected 0 to {MOST_GRACE_SECONDS}")

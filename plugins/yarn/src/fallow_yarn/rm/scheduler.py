@@ -1,7 +1,7 @@
-"""What the scheduler itself works with, by REST: its totals, and the size and use of single nodes.
+"""Reads the scheduler's own values by REST: its totals, and the size and use of single nodes.
 
-The node list of the IPC side has the ResourceManager's value of a node's size, which the scheduler follows later. In
-the REST entry of a node, used and available both come from the scheduler, and their sum is the size it works with.
+The node list of the IPC side has the ResourceManager's size of a node, which the scheduler adopts later. In the REST
+entry of a node, used and available both come from the scheduler, and their sum is the size that it works with.
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from urllib.parse import quote
 from msgspec import Struct, field
 
 from fallow_yarn.errors import ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
-from fallow_yarn.rm.size import Size
-from fallow_yarn.shapes import Object, integer, is_object, member, text
+from fallow_yarn.http.loose_json import Object, integer, is_object, member, text
+from fallow_yarn.http.web import Web
+from fallow_yarn.model.size import Size
+from fallow_yarn.net.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """The cluster as its scheduler sees it; None is what this release or scheduler does not tell.
+    """The scheduler's totals; None is a value that this release or scheduler does not report.
 
-    `total`: the sum of the sizes of the nodes in the scheduler. `pending`: the sum of what applications wait for, and
-    `pending_containers` the number of containers that it is.
+    `total`: the sum of the sizes of its nodes. `pending`: the sum of the pending requests, and `pending_containers` the
+    number of containers in them.
     """
 
     total: Size | None
@@ -31,7 +31,7 @@ class Metrics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class SchedulerNode:
     """The size that the scheduler works with on one node, and what it has allocated there."""
 
     size: Size
@@ -39,7 +39,7 @@ class Held:
 
 
 class _Entry(Struct, rename="camel"):
-    """What is wanted of a node's entry; numbers may be text."""
+    """The used fields of a node's entry; numbers may be text."""
 
     id: object = None
     used_memory: object = field(name="usedMemoryMB", default=None)
@@ -78,30 +78,30 @@ def read_metrics(web: Web, deadline: Deadline) -> Metrics:
     )
 
 
-def read_held(web: Web, node_id: str, deadline: Deadline) -> Held | None:
-    """What the scheduler has for one node; None if it is not told. All is 0 while it has not got the node."""
+def read_scheduler_node(web: Web, node_id: str, deadline: Deadline) -> SchedulerNode | None:
+    """The scheduler's values of one node; None if they are not reported. All are 0 while it lacks the node."""
     answer = web.decoded_if_found(f"/ws/v1/cluster/nodes/{quote(node_id, safe=':[]')}", deadline, _Node)
-    return None if answer is None or answer.node is None else _held(answer.node)
+    return None if answer is None or answer.node is None else _scheduler_node(answer.node)
 
 
-def read_all_held(web: Web, deadline: Deadline) -> Mapping[str, Held | None]:
-    """What the scheduler has for each of its nodes: one large answer (9 MB for 5,000 nodes)."""
+def read_scheduler_nodes(web: Web, deadline: Deadline) -> Mapping[str, SchedulerNode | None]:
+    """The scheduler's values of all its nodes: one large answer (9 MB for 5,000 nodes)."""
     nodes = web.decoded("/ws/v1/cluster/nodes?states=RUNNING,DECOMMISSIONING", deadline, _Nodes).nodes
     entries = nodes.node if isinstance(nodes, _Entries) else None
     listed = entries if isinstance(entries, list) else [entries] if isinstance(entries, _Entry) else []
-    return {text(entry.id): _held(entry) for entry in listed}
+    return {text(entry.id): _scheduler_node(entry) for entry in listed}
 
 
-def _held(node: _Entry) -> Held | None:
+def _scheduler_node(node: _Entry) -> SchedulerNode | None:
     used = _size(node.used_memory, node.used_virtual_cores)
     available = _size(node.available_memory, node.available_virtual_cores)
     if used is None or available is None:
         return None
-    return Held(size=Size(used.memory_mb + available.memory_mb, used.vcores + available.vcores), used=used)
+    return SchedulerNode(size=Size(used.memory_mb + available.memory_mb, used.vcores + available.vcores), used=used)
 
 
 def _total(metrics: Object) -> Size | None:
-    """`totalMB` is available + allocated, and available is cut at 0: it is wrong while the cluster is overcommitted."""
+    """`totalMB` is available + allocated, with available at least 0: it is wrong while the cluster is overcommitted."""
     exact = metrics.get("totalClusterResourcesAcrossPartition")
     if is_object(exact):
         return _size(exact.get("memory"), exact.get("vCores"))

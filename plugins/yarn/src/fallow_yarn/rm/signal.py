@@ -1,14 +1,14 @@
-"""Signalling a container through the ResourceManager, by IPC (signalToContainer).
+"""Signals a container through the ResourceManager, by IPC (signalToContainer).
 
-The NodeManager signals the container's process group at its next heartbeat, once; after a graceful signal no other one
-follows. It drops a signal for a container that has no process yet.
+The NodeManager signals the container's process group once, at its next heartbeat; no SIGKILL follows a graceful signal.
+It drops a signal for a container that has no process yet.
 """
 
 from typing import Final
 
-from fallow_yarn.container_id import ContainerId
-from fallow_yarn.ipc.deadline import Deadline
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.nodes import Call
 
 METHOD: Final = "signalToContainer"
@@ -16,9 +16,9 @@ EPOCH_SHIFT: Final = 40
 
 
 def signal_container(call: Call, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
-    """Ask for SIGTERM, or with `force` SIGKILL. A YarnError if the ResourceManager refuses.
+    """Request SIGTERM, or with `force` SIGKILL. A YarnError if the ResourceManager refuses.
 
-    It refuses a container that it does not have (any more), and a user who may not modify the application.
+    It refuses unknown or finished containers, and users who may not modify the application.
     """
     request = yarn_pb2.SignalContainerRequest()
     attempt = request.container.attempt

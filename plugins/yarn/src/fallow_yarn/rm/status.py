@@ -1,11 +1,11 @@
-"""Whether a ResourceManager is the active one, by IPC (HAServiceProtocol), or by its page where that may not be."""
+"""Reads the HA state of a ResourceManager, by IPC (HAServiceProtocol), or from its page if IPC is not permitted."""
 
 from enum import StrEnum
 from typing import Final
 
 from fallow_yarn.errors import AccessDeniedError, NoSuchCallError, ProtocolError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.rest import Web
+from fallow_yarn.http.web import Web
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.facts import read_identity
 from fallow_yarn.rm.nodes import Call
 
@@ -15,7 +15,7 @@ _STATE_FIELD: Final = 0x08  # field 1, a varint: the only one that is read
 
 
 class Status(StrEnum):
-    """The state of a ResourceManager among several. The values are Hadoop's words."""
+    """The HA state of a ResourceManager, in Hadoop's words."""
 
     INITIALIZING = "INITIALIZING"
     ACTIVE = "ACTIVE"
@@ -27,9 +27,9 @@ _STATES: Final = {0: Status.INITIALIZING, 1: Status.ACTIVE, 2: Status.STANDBY}
 
 
 def read_status(call: Call, web: Web, deadline: Deadline) -> Status:
-    """What it says of itself. Asked by IPC; a user without admin rights, or a cluster without HA, is told by the page.
+    """The state that it reports: by IPC, or from the page for a user without admin rights or a cluster without HA.
 
-    Whether it is active shows in the reply's first bytes, so that no message has to be known here.
+    The state is in the first bytes of the reply, so that its message type is not needed.
     """
     try:
         reply = call(METHOD, b"", deadline)

@@ -1,6 +1,7 @@
-"""Kerberos for this plugin's connections: who we are, to whom we talk, and how what is sent is protected.
+"""Authentication and TLS for all connections of a cluster.
 
-`login` has the credentials and does all that may ask a KDC, `sasl` opens a Hadoop IPC connection with them, `negotiate`
-a web page. The Kerberos itself is that of the system's GSSAPI library, by the package `gssapi` (the extra
-`fallow-yarn[kerberos]`), which nothing here imports before a cluster asks for it.
+`access` and `web_access` make connections as the settings ask for. With Kerberos `login` has the credentials and is the
+only module that asks the KDC; `sasl` opens an IPC connection with them, and `negotiate` authenticates web requests.
+Kerberos is the system's GSSAPI library, through the package `gssapi` (the extra `fallow-yarn[kerberos]`), which is not
+imported before a cluster asks for it. Nothing here reads a page or makes a call of its own.
 """

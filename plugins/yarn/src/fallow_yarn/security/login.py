@@ -1,4 +1,4 @@
-"""Who we are by Kerberos: tickets from a keytab, which are renewed by themselves, or from a ticket cache."""
+"""The Kerberos credentials: from a keytab, with tickets that are renewed automatically, or from a ticket cache."""
 
 import itertools
 import os
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fallow_yarn.errors import CredentialsError
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.security.aside import Aside
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.security.bounded_call import BoundedCalls
 
 RENEW_SECONDS: Final = 60.0
 HOST_PLACEHOLDER: Final = "_HOST"
@@ -49,9 +49,9 @@ SERVER_ADVICE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which credentials are taken: a keytab, else a ticket cache, else what the environment says of either.
+    """Which credentials are used: a keytab, else a ticket cache, else those of the environment.
 
-    `principal` is needed only where there are several.
+    `principal` is needed only if there are several.
     """
 
     principal: str | None = None
@@ -63,26 +63,26 @@ class Identity:
         return f"{self.principal} of {source}" if self.principal else f"the principal of {source}"
 
     def store(self, number: int) -> dict[str, str] | None:
-        """Where the library finds them. Tickets got by a keytab are kept in memory, in a cache with this number."""
+        """The credential store of the library. Tickets from a keytab are kept in a memory cache with this number."""
         if self.keytab is not None:
             return {"client_keytab": f"FILE:{self.keytab}", "ccache": f"MEMORY:fallow-{number}"}
         return None if self.ticket_cache is None else {"ccache": self.ticket_cache}
 
 
 class Login:
-    """One identity. All that may ask the KDC happens aside, so that a silent one delays nobody beyond a deadline."""
+    """One identity. All requests to the KDC are bounded calls, so that a silent KDC delays none beyond its deadline."""
 
     def __init__(self, identity: Identity, clock: Callable[[], float] = time.monotonic) -> None:
         self.identity = identity
         self._clock = clock
-        self._aside = Aside()
+        self._calls = BoundedCalls()
         self._cache_number = next(_NUMBERS)
         self._renew_at = 0.0
 
     def refused(self) -> None:
-        """A server did not take a ticket: get new ones next time, since its keys may be new; once a minute at most.
+        """Tell that a server rejected a ticket: get new tickets next time, at most once a minute; its keys may be new.
 
-        Those of a ticket cache are not ours.
+        The tickets of a ticket cache are not renewed.
         """
         now = self._clock()
         if now >= self._renew_at:
@@ -92,7 +92,7 @@ class Login:
     def begin(self, service: str, mechanism: str, deadline: Deadline) -> tuple[Any, bytes]:
         """A security context for a service (`rm/host`, with or without a realm), and its first token.
 
-        Each time the credentials are taken anew, so that the library renews tickets of a keytab before they expire.
+        The credentials are acquired anew each time, so that the library renews a keytab's tickets before they expire.
         """
 
         def first_step() -> tuple[Any, bytes]:
@@ -109,10 +109,10 @@ class Login:
                 )
                 return context, context.step() or b""
 
-        return self._aside.call(first_step, deadline, f"{self.identity}: the KDC does not answer in the time given")
+        return self._calls.call(first_step, deadline, f"{self.identity}: the KDC does not answer in the time given")
 
     def lasts(self, deadline: Deadline) -> tuple[str, int]:
-        """The principal, and for how many seconds its ticket lasts; a new one is got if a keytab is to."""
+        """The principal, and the seconds until its ticket expires; a keytab gets a new ticket if needed."""
 
         def look() -> tuple[str, int]:
             gssapi = library()
@@ -120,7 +120,7 @@ class Login:
                 credentials = self._credentials(gssapi)
                 return str(credentials.name), int(credentials.lifetime or 0)
 
-        return self._aside.call(look, deadline, f"{self.identity}: the KDC does not answer in the time given")
+        return self._calls.call(look, deadline, f"{self.identity}: the KDC does not answer in the time given")
 
     def _credentials(self, gssapi: Any) -> Any:
         identity = self.identity
@@ -140,7 +140,7 @@ class Login:
 
 
 def library() -> Any:
-    """The package gssapi; a CredentialsError that says how to get it if it is not there."""
+    """The package gssapi; a CredentialsError that says how to install it if it is missing."""
     try:
         import gssapi
     except ImportError as error:
@@ -149,7 +149,7 @@ def library() -> Any:
 
 
 def explained(error: Exception) -> str:
-    """What the library says, and what to do about it."""
+    """The message of the library, with advice."""
     said = _GENERAL.sub("", " ".join(str(error).split()))
     words = said.lower()
     if "server" in words and "not found in kerberos database" in words:
@@ -161,7 +161,7 @@ def explained(error: Exception) -> str:
 
 
 def service_at(principal: str, host: str) -> str:
-    """A service principal with `_HOST` replaced by the host's name, in lower case; of an address, the name it has."""
+    """A service principal with `_HOST` replaced by the host's name in lower case; an address is resolved to a name."""
     if f"/{HOST_PLACEHOLDER}" not in principal:
         return principal
     try:

@@ -1,16 +1,16 @@
-"""The header by which a web page learns who asks (SPNEGO, RFC 4559)."""
+"""Kerberos authentication of web requests (SPNEGO, RFC 4559)."""
 
 import base64
 from dataclasses import dataclass
 
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import SPNEGO, Login, service_at
 
 
 @dataclass(frozen=True, slots=True)
 class Negotiate:
-    """Proves one identity to web servers. A web server's principal is HTTP/ and the name of its host."""
+    """Authenticates one identity to web servers. A web server's principal is HTTP/ and the name of its host."""
 
     login: Login
 
@@ -20,5 +20,5 @@ class Negotiate:
         return f"Negotiate {base64.b64encode(token).decode()}"
 
     def refused(self) -> None:
-        """A server did not take the proof."""
+        """Tell that a server rejected the header."""
         self.login.refused()

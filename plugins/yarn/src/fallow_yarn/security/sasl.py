@@ -1,8 +1,8 @@
-"""Opening a Hadoop IPC connection by Kerberos (SASL GSSAPI, RFC 4752, in Hadoop's own frames).
+"""Opens a Hadoop IPC connection with Kerberos (SASL GSSAPI, RFC 4752, in Hadoop's own frames).
 
-The server says by which mechanisms it takes a client and under which service name; the name has to be the one that is
-expected, since anybody with a key of his own can claim another. Then tokens go to and fro until both are proven, and
-the two agree on the protection of all that follows.
+The server offers mechanisms and its service name. The name has to be the expected one, since anyone with a key can
+claim another name. Then tokens are exchanged until both sides are authenticated and have agreed on the protection of
+all that follows.
 """
 
 from collections.abc import Collection
@@ -18,10 +18,10 @@ from fallow_yarn.errors import (
 )
 from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Authenticate, Stream
-from fallow_yarn.ipc.deadline import Deadline
-from fallow_yarn.ipc.endpoint import Endpoint
 from fallow_yarn.ipc.protos.rpc_pb2 import SaslAuth, SaslMessage
-from fallow_yarn.ipc.transport import Channel
+from fallow_yarn.net.channel import Channel
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import KERBEROS, Login, explained, library, service_at
 
 MAX_BUFFER_BYTES: Final = 1 << 16  # as Hadoop's own peers
@@ -30,7 +30,7 @@ MOST_ROUNDS: Final = 10
 
 
 class Protection(IntEnum):
-    """How what is sent is protected; the values are the bits of RFC 4752, the names those of hadoop.rpc.protection."""
+    """The protection of the data; the values are the bits of RFC 4752, the names those of hadoop.rpc.protection."""
 
     AUTHENTICATION = 1
     INTEGRITY = 2
@@ -40,7 +40,7 @@ class Protection(IntEnum):
 def kerberos(login: Login, service: str, allowed: Collection[Protection]) -> Authenticate:
     """Kerberos authentication. `service` is the ResourceManager's principal, which may have `_HOST` as its host.
 
-    Of the protections that the server offers and that are `allowed`, the strongest one is taken.
+    The strongest protection that the server offers and that is `allowed` is used.
     """
 
     def authenticate(channel: Channel, protocol: str, client_id: bytes, deadline: Deadline) -> tuple[Stream, bytes]:
@@ -65,10 +65,10 @@ class _Handshake:
         self._deadline = deadline
 
     def run(self) -> tuple[Any, Protection]:
-        """The established context, and the protection that was agreed on."""
+        """The established context and the agreed protection."""
         self._channel.send(wire.SASL_PREAMBLE, self._deadline)
         self._send(SaslMessage(state=SaslMessage.NEGOTIATE))
-        auth = self._chosen(self._receive())
+        auth = self._select_mechanism(self._receive())
         context, token = self._login.begin(f"{auth.protocol}/{auth.server_id}", KERBEROS, self._deadline)
         own = SaslAuth(method=auth.method, mechanism=auth.mechanism, protocol=auth.protocol, server_id=auth.server_id)
         self._send(SaslMessage(state=SaslMessage.INITIATE, token=token, auths=[own]))
@@ -84,37 +84,37 @@ class _Handshake:
                     protection, answer = self._agreed(context, message.token)
                 else:
                     answer = context.step(message.token) or b""
-            except YarnError:  # before the library is asked for its errors: it is not needed for ours
+            except YarnError:  # not a GSSError, and the library may not be installed
                 raise
             except library().exceptions.GSSError as error:
                 raise AuthenticationRefusedError(f"{self._channel.endpoint}: {explained(error)}") from None
             self._send(SaslMessage(state=SaslMessage.RESPONSE, token=answer))
-        raise ProtocolError("its handshake does not come to an end")
+        raise ProtocolError("its handshake does not end")
 
-    def _chosen(self, message: SaslMessage) -> SaslAuth:
-        """The way by Kerberos, under the name that is expected."""
+    def _select_mechanism(self, message: SaslMessage) -> SaslAuth:
+        """The offer of Kerberos, under the expected service name."""
         endpoint = self._channel.endpoint
         if message.state == SaslMessage.SUCCESS:
             raise AuthenticationRefusedError(
-                f"{endpoint}: it asks for no authentication at all, and spec.kerberos is set: correct the address, or"
+                f"{endpoint}: it asks for no authentication, but spec.kerberos is set: correct the address, or"
                 " remove spec.kerberos if this cluster has no Kerberos"
             )
         auth = next((auth for auth in message.auths if (auth.method, auth.mechanism) == ("KERBEROS", "GSSAPI")), None)
         if auth is None:
             offered = first_line(", ".join(auth.method for auth in message.auths)) or "nothing"
             wanted = f"expected {endpoint.purpose} of a cluster with Kerberos ({endpoint.hadoop_key})"
-            raise AuthenticationRefusedError(f"{endpoint}: it takes {offered}, and not Kerberos; {wanted}")
+            raise AuthenticationRefusedError(f"{endpoint}: it offers {offered}, but not Kerberos; {wanted}")
         expected = service_at(self._service, endpoint.host)
         claimed = f"{auth.protocol}/{auth.server_id}"
         if expected.partition("@")[0].lower() != claimed.lower():
             raise AuthenticationRefusedError(
-                f"{endpoint}: it says that it is {first_line(claimed)!r}, expected {expected!r}: correct"
+                f"{endpoint}: its principal is {first_line(claimed)!r}, expected {expected!r}: correct"
                 " spec.kerberos.resourceManagerPrincipal (yarn.resourcemanager.principal), or the address"
             )
         return auth
 
     def _agreed(self, context: Any, token: bytes) -> tuple[Protection, bytes]:
-        """The strongest protection that both want, and the answer that says so."""
+        """The strongest protection that both sides allow, and the answer that selects it."""
         offer = context.unwrap(token).message
         if len(offer) != 4:
             raise ProtocolError(f"its offer of protections has {len(offer)} bytes instead of 4")
@@ -122,7 +122,7 @@ class _Handshake:
         if not wanted:
             names = [protection.name.lower() for protection in Protection if protection & offer[0]]
             raise AuthenticationRefusedError(
-                f"{self._channel.endpoint}: its hadoop.rpc.protection is {','.join(names) or 'unknown'}, and"
+                f"{self._channel.endpoint}: its hadoop.rpc.protection is {','.join(names) or 'unknown'}, but"
                 f" spec.kerberos.protection is {','.join(protection.name.lower() for protection in self._allowed)}"
             )
         strongest = max(wanted)
@@ -133,7 +133,7 @@ class _Handshake:
         try:
             self._channel.send(wire.sasl_frame(message), self._deadline)
         except ConnectionLostError as lost:
-            try:  # a server that refuses a client says why, and closes while we still write
+            try:  # a server that refuses a client sends the reason and closes while we still write
                 self._receive()
             except AuthenticationRefusedError:
                 raise
@@ -166,7 +166,7 @@ class Wrapped:
             self._channel.send(wire.sasl_frame(SaslMessage(state=SaslMessage.WRAP, token=token)), deadline)
 
     def receive_exactly(self, count: int, deadline: Deadline, *, begun: bool = False) -> bytes:
-        """`count` bytes, of as many frames as it takes."""
+        """`count` bytes, from one or more frames."""
         while len(self._plain) < count:
             answer = wire.read_answer(_frame(self._channel, deadline, begun=begun or bool(self._plain)))
             if not (answer.succeeded and answer.call_id == wire.SASL_CALL_ID):
@@ -174,7 +174,7 @@ class Wrapped:
             try:
                 unwrapped = self._context.unwrap(wire.read_sasl(answer.body).token)
             except library().exceptions.GSSError as error:
-                raise ProtocolError(f"what it sent does not fit its signature: {explained(error)}") from None
+                raise ProtocolError(f"its data does not match its signature: {explained(error)}") from None
             if self._encrypt and not unwrapped.encrypted:
                 raise ProtocolError("it sent a frame that is not encrypted")
             self._plain += unwrapped.message
@@ -201,7 +201,7 @@ def _refused(endpoint: Endpoint, answer: wire.Answer, who: str) -> Authenticatio
     said = f"{endpoint}: it refuses {who}: {kind.rpartition('.')[2]}: {detail or 'no text'}"
     if "GSS initiate failed" in detail:
         said += (
-            "; it does not say why: its clock and this host's may be more than 5 minutes apart, or its keytab may not"
+            "; it gives no reason: its clock and this host's may be more than 5 minutes apart, or its keytab may not"
             " have the key that the KDC has for its principal"
         )
     return AuthenticationRefusedError(said, kind=kind, detail=detail)

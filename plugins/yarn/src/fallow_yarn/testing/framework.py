@@ -20,10 +20,10 @@ from fallow_hookspecs.testing import Framework, UnableError
 from fallow_hookspecs.testing.calling import wait_until
 from fallow_hookspecs.testing.wire import Wire
 from fallow_yarn.entry import PLUGIN
-from fallow_yarn.ipc.deadline import Deadline
+from fallow_yarn.model.size import MIB_BYTES, Size
+from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate
 from fallow_yarn.rm.client import ResourceManager
-from fallow_yarn.rm.size import MIB_BYTES, Size
 
 TASK: Final = Size(256, 1)
 VCORE_MILLI: Final = 1000

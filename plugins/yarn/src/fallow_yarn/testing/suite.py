@@ -8,11 +8,11 @@ import pytest
 
 from fallow_hookspecs import Role
 from fallow_hookspecs.testing import AgentSuite, ControllerSuite
-from fallow_yarn.rm.size import Size
-from fallow_yarn.testing.application import MASTER_SIZE
-from fallow_yarn.testing.cluster import EmbeddedYarn
+from fallow_yarn.embedded.application import MASTER_SIZE
+from fallow_yarn.embedded.cluster import EmbeddedYarn
+from fallow_yarn.embedded.settings import Settings
+from fallow_yarn.model.size import Size
 from fallow_yarn.testing.framework import Running, YarnFramework, wired
-from fallow_yarn.testing.settings import Settings
 
 SIZE = Size(4096, 8)
 PATIENCE_SECONDS = 10.0

@@ -1,0 +1,125 @@
+"""What has to survive a restart: sizes in flight, the sizes found first, switches; and what a round changes in it.
+Pure.
+
+The caller writes a change down before it sends the sizes that the change tells of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.planner.switches import Switch
+from fallow_hookspecs import RESOURCE_NAMES, Resources
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from fallow_core.ledger.due_offers import DueOffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """The size that a row had before Fallow first changed it. `started` tells one start of its daemon from another."""
+
+    size: Resources
+    started: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What to remember from now on, by row or scope; `None` where it is to be forgotten."""
+
+    in_flight: Mapping[RowKey, tuple[Resources, ...] | None] = field(default_factory=dict)
+    originals: Mapping[RowKey, Original | None] = field(default_factory=dict)
+    refreshed: Mapping[RowKey, float | None] = field(default_factory=dict)
+    switches: Mapping[str, Switch | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.in_flight or self.originals or self.refreshed or self.switches)
+
+
+@dataclass(slots=True, kw_only=True)
+class Memory:
+    """What is remembered. `refreshed`: when a row was last sent a size, in seconds since 1970."""
+
+    in_flight: dict[RowKey, tuple[Resources, ...]] = field(default_factory=dict)
+    originals: dict[RowKey, Original] = field(default_factory=dict)
+    refreshed: dict[RowKey, float] = field(default_factory=dict)
+    switches: dict[str, Switch] = field(default_factory=dict)
+
+    def apply(self, change: Change) -> None:
+        """Take over a change."""
+        for each in fields(change):
+            kept: dict[Any, Any] = getattr(self, each.name)
+            for key, value in getattr(change, each.name).items():
+                if value is None:
+                    kept.pop(key, None)
+                else:
+                    kept[key] = value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """A row that is about to be sent a size. `started` tells one start of its daemon from another; empty if unseen."""
+
+    row: Row
+    due: DueOffer
+    started: str = ""
+
+
+def change_of(
+    memory: Memory,
+    rows: Mapping[RowKey, Row | None],
+    kept: Collection[RowKey],
+    sendings: Iterable[Sending],
+    wall_now: float,
+) -> Change:
+    """What differs from what is remembered.
+
+    The sizes found first are never forgotten: a node that is lost may come back with the size that it was last sent.
+
+    :param rows: the rows that may have changed; `None` for one that is gone.
+    :param kept: rows of which nothing is forgotten, as nobody has reported them yet, or their cluster is not
+    configured.
+    :param sendings: what is sent now: it counts as in flight from now on.
+    """
+    in_flight: dict[RowKey, tuple[Resources, ...] | None] = {}
+    refreshed: dict[RowKey, float | None] = {}
+    originals: dict[RowKey, Original | None] = {}
+    for key, row in rows.items():
+        sizes = () if row is None else tuple(sent.size for sent in row.in_flight)
+        if (row is not None or key not in kept) and sizes != memory.in_flight.get(key, ()):
+            in_flight[key] = sizes or None
+        if row is None and key not in kept and key in memory.refreshed:
+            refreshed[key] = None
+    for sending in sendings:
+        row = sending.row
+        in_flight[row.key] = (*(sent.size for sent in row.in_flight), sending.due.size)
+        refreshed[row.key] = wall_now
+        known = memory.originals.get(row.key)
+        original = _original(row, known, sending.started)
+        if original is not None and original != known:
+            originals[row.key] = original
+    return Change(in_flight=in_flight, originals=originals, refreshed=refreshed)
+
+
+def may_go_unrecorded(sending: Sending, memory: Memory) -> bool:
+    """Whether a size may be sent although it could not be written down: it shrinks, and the original size is known."""
+    newest = [(sending.row.newest(name), sending.due.size.amount(name)) for name in RESOURCE_NAMES]
+    shrinks = all(old is not None and old >= new for old, new in newest)
+    return shrinks and sending.row.key in memory.originals
+
+
+def _original(row: Row, known: Original | None, started: str) -> Original | None:
+    """The size found first; that of a daemon that was started anew once it is seen in force."""
+    if known is None:
+        return None if row.in_force is None else Original(size=row.in_force, started=started)
+    if not started or started == known.started:
+        return known
+    if not known.started:  # its process was not seen when the size was
+        return Original(size=known.size, started=started)
+    if row.in_force is not None and row.in_force == row.foreign:
+        return Original(size=row.in_force, started=started)
+    return known

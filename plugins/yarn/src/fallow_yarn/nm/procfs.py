@@ -1,0 +1,147 @@
+"""Reads the processes of this host from /proc: parents, sessions, cgroups, and the containers that they name.
+
+Layouts are those of proc(5). A process that ends while it is read, or is hidden from this user, is left out.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fallow_hookspecs import Process
+from fallow_yarn.model.container_id import ContainerId, named_in
+
+PROC_ROOT: Final = Path("/proc")
+TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
+SETTLED_TICKS: Final = 10 * TICKS_PER_SECOND
+"""A process of this age has done its exec, as a rule, and runs the program that it was started for."""
+ENDED: Final = (b"Z", b"X")
+CHUNK_BYTES: Final = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """A process at one time. `is_alive` is false for a zombie."""
+
+    process: Process
+    parent_pid: int
+    session: int
+    is_alive: bool
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self.process.pid
+
+    @property
+    def start_ticks(self) -> int:
+        """When it started, in ticks since boot."""
+        return self.process.start_ticks
+
+    @property
+    def leads_session(self) -> bool:
+        """Whether it is the leader of its session."""
+        return self.session == self.process.pid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The container and node ids in a process's environment. `node_id` is empty where it is missing."""
+
+    container_id: str
+    node_id: str
+
+
+def now_ticks() -> int:
+    """The current time on the clock of start times: ticks since boot."""
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND)
+
+
+def read_all(proc_root: Path) -> dict[int, Stat]:
+    """All processes by pid."""
+    stats = (read_stat(proc_root, int(name)) for name in os.listdir(proc_root) if name.isdigit())  # noqa: PTH208 - fast
+    return {stat.pid: stat for stat in stats if stat is not None}
+
+
+def read_stat(proc_root: Path, pid: int) -> Stat | None:
+    """One process; `None` if there is none."""
+    raw = _content(f"{proc_root}/{pid}/stat")
+    # The name, in parentheses, may itself hold spaces, parentheses and line ends.
+    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
+    if len(fields) < 21:
+        return None
+    process = Process(pid, int(fields[19]))
+    return Stat(process, int(fields[1]), int(fields[3]), fields[0] not in ENDED)
+
+
+def read_user(proc_root: Path, pid: int) -> int | None:
+    """The real user id of a process; `None` if there is none."""
+    for line in _content(f"{proc_root}/{pid}/status").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return None
+
+
+def read_cgroups(proc_root: Path, pid: int) -> tuple[str, ...]:
+    """The cgroup directories of a process, each relative to the root of its hierarchy, without repetition."""
+    lines = _content(f"{proc_root}/{pid}/cgroup").decode(errors="surrogateescape").splitlines()
+    return tuple(dict.fromkeys(line.split(":", 2)[-1].removesuffix(" (deleted)").strip("/") for line in lines))
+
+
+def container_of(cgroups: Iterable[str]) -> str | None:
+    """The container that a component of a path names; the innermost if there are several."""
+    parts = [part for path in cgroups for part in path.split("/") if ContainerId.parse(part) is not None]
+    return parts[-1] if parts else None
+
+
+def own_cgroups(container_id: str, cgroups: Iterable[str]) -> tuple[str, ...]:
+    """A container's own directories, named by its id, among the given ones and their parents.
+
+    A directory outside the reader's cgroup namespace has no path here, and is left out.
+    """
+    own = []
+    for path in cgroups:
+        parts = path.split("/")
+        if container_id in parts and ".." not in parts:
+            own.append("/".join(parts[: parts.index(container_id) + 1]))
+    return tuple(dict.fromkeys(own))
+
+
+def read_environment(proc_root: Path, pid: int) -> Environment | None:
+    """The initial environment of a container's process; `None` if it is none, or cannot be read."""
+    raw = _content(f"{proc_root}/{pid}/environ").decode(errors="replace")
+    values = {name: value for name, _, value in (entry.partition("=") for entry in raw.split("\0"))}
+    container_id = values.get("CONTAINER_ID", "")
+    if ContainerId.parse(container_id) is None:
+        return None
+    host, port = values.get("NM_HOST", ""), values.get("NM_PORT", "")
+    return Environment(container_id=container_id, node_id=f"{host}:{port}" if host and port else "")
+
+
+def read_named(proc_root: Path, pid: int) -> set[str]:
+    """The container ids in the command line of a process."""
+    return named_in(_content(f"{proc_root}/{pid}/cmdline"))
+
+
+def read_command(proc_root: Path, pid: int) -> list[bytes]:
+    """The arguments of a process; empty if it has ended or they may not be read."""
+    return _content(f"{proc_root}/{pid}/cmdline").split(b"\0")
+
+
+def _content(path: str) -> bytes:
+    """The content of a file in /proc; empty if the process has ended or the file may not be read."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    content = b""
+    try:
+        while chunk := os.read(file, CHUNK_BYTES):
+            content += chunk
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
+    return content

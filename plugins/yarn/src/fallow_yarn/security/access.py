@@ -1,0 +1,73 @@
+"""Access to a cluster's daemons: what all its connections, IPC and web, have in common."""
+
+import ssl
+from dataclasses import dataclass
+
+from fallow_yarn.ipc.connection import Authenticate, Connection, simple
+from fallow_yarn.net.endpoint import Endpoint
+from fallow_yarn.security.login import Login
+from fallow_yarn.security.negotiate import Negotiate
+from fallow_yarn.security.sasl import Protection, kerberos
+from fallow_yarn.security.web_access import WebAccess, login_of, tls_of, user_of
+from fallow_yarn.settings.config import AgentSpec, KerberosSpec
+from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties
+from fallow_yarn.settings.security import PRINCIPAL_KEY, PROTECTION_KEY, hadoop_properties, wants_kerberos
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access(WebAccess):
+    """Access to web pages, and `authenticate`, which opens IPC connections.
+
+    `login` and `service` are those of Kerberos.
+    """
+
+    authenticate: Authenticate
+    login: Login | None = None
+    service: str = ""
+
+    @classmethod
+    def simple(cls, user: str, tls: ssl.SSLContext | None = None, *, secure_nodes: bool = False) -> "Access":
+        """SIMPLE authentication: the servers believe the user name."""
+        return cls(user=user, authenticate=simple(user), tls=tls, secure_nodes=secure_nodes)
+
+    def connection(self, endpoint: Endpoint, protocol: str) -> Connection:
+        """A connection to one protocol of a server, not made yet."""
+        return Connection(endpoint, protocol, self.user, self.authenticate)
+
+
+def access(spec: AgentSpec) -> Access:
+    """The access that a cluster file, or the Hadoop files that it names, configure. Gets no ticket yet.
+
+    :raises HadoopConfError: the folder cannot be read, or it lacks the ResourceManager's principal.
+    :raises OSError: the file of the certificate authority cannot be read.
+    """
+    hadoop = hadoop_properties(spec)
+    tls = tls_of(spec, hadoop)
+    if not wants_kerberos(spec, hadoop):
+        return Access.simple(spec.user, tls, secure_nodes=tls is not None)
+    given, login = spec.kerberos or KerberosSpec(), login_of(spec)
+    service = _service(given, hadoop)
+    return Access(
+        user=user_of(spec, login),
+        authenticate=kerberos(login, service, _protections(given, hadoop)),
+        authentication=Negotiate(login),
+        tls=tls,
+        secure_nodes=tls is not None,
+        login=login,
+        service=service,
+    )
+
+
+def _service(given: KerberosSpec, hadoop: Properties | None) -> str:
+    service = given.resource_manager_principal or (hadoop.text(PRINCIPAL_KEY) if hadoop is not None else "")
+    if not service:
+        raise HadoopConfError(f"spec.hadoopConfDir lacks {PRINCIPAL_KEY}: set spec.kerberos.resourceManagerPrincipal")
+    return service
+
+
+def _protections(given: KerberosSpec, hadoop: Properties | None) -> tuple[Protection, ...]:
+    names: list[str] = list(given.protection or ())
+    if not names and hadoop is not None:
+        names = [name.strip() for name in hadoop.text(PROTECTION_KEY).lower().split(",")]
+    known = {protection.name.lower(): protection for protection in Protection}
+    return tuple(known[name] for name in names if name in known) or tuple(Protection)

@@ -1,0 +1,125 @@
+"""All processes at one time as a tree, and the part of it that belongs to each container. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fallow_hookspecs import Process
+from fallow_yarn.nm.procfs import Stat
+
+INIT_PID: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processes:
+    """The living processes of one container, the oldest first; `roots` are those without an ancestor among them."""
+
+    members: tuple[Stat, ...]
+    roots: tuple[Stat, ...]
+
+
+class ProcessTree:
+    """All processes at one time. `owners`: the containers found for them, by pid.
+
+    `daemons`: those of the given NodeManagers that are alive.
+    """
+
+    def __init__(self, stats: Mapping[int, Stat], daemons: Iterable[Process]) -> None:
+        self.stats = stats
+        self.owners: dict[int, str] = {}
+        self._children: defaultdict[int, list[Stat]] = defaultdict(list)
+        self._sessions: defaultdict[int, list[Stat]] = defaultdict(list)
+        for stat in stats.values():
+            self._children[stat.parent_pid].append(stat)
+            self._sessions[stat.session].append(stat)
+        self._spread: set[int] = {0}  # a session led by a process of another namespace
+        self.daemons = frozenset(daemon for daemon in daemons if self.has(daemon))
+        pids = {daemon.pid for daemon in self.daemons}
+        # A child of a NodeManager looks like one until it has become the program that it was started for.
+        self._daemons = {pid for pid in pids if stats[pid].parent_pid not in pids}
+        self._spread |= {stats[pid].session for pid in self._daemons}
+        above = (self._ancestors(stats[pid]) for pid in self._daemons)
+        self._adopters = {INIT_PID}.union(*({stat.pid for stat in chain} for chain in above))
+
+    def has(self, process: Process) -> bool:
+        """Whether exactly this process is among them."""
+        stat = self.stats.get(process.pid)
+        return stat is not None and stat.start_ticks == process.start_ticks
+
+    def leaders(self) -> list[Stat]:
+        """The session leaders, the oldest first, without the NodeManagers."""
+        leaders = (stat for stat in self.stats.values() if stat.leads_session and stat.pid not in self._daemons)
+        return sorted(leaders, key=_age)
+
+    def launcher_of(self, leader: Stat) -> Stat | None:
+        """Its parent, if that is a child of a NodeManager in the NodeManager's session."""
+        parent = self._parent(leader)
+        above = None if parent is None else self._parent(parent)
+        if parent is None or above is None or above.pid not in self._daemons:
+            return None
+        return parent if parent.session == above.session and parent.pid not in self._daemons else None
+
+    def is_possible(self, leader: Stat) -> bool:
+        """Whether its position is possible for a container's process: below a NodeManager, or adopted."""
+        if leader.parent_pid in self._adopters:
+            return True
+        return any(stat.pid in self._daemons for stat in self._ancestors(leader))
+
+    def orphan_above(self, leader: Stat) -> Stat | None:
+        """Its parent, if that was adopted: the launcher of a container whose NodeManager has ended."""
+        parent = self._parent(leader)
+        return parent if parent is not None and parent.parent_pid in self._adopters else None
+
+    def assign(self, stat: Stat, container_id: str) -> None:
+        """Assign a process, its session and its descendants to a container, except those that have one already."""
+        waiting = [stat]
+        while waiting:
+            current = waiting.pop()
+            if current.pid in self.owners or current.pid in self._daemons:
+                continue
+            self.owners[current.pid] = container_id
+            # A child is not older than its parent: if it seems to be, it was read before its parent's pid was reused.
+            waiting.extend(c for c in self._children[current.pid] if c.start_ticks >= current.start_ticks)
+            waiting.extend(self._session_of(current))
+
+    def found(self) -> dict[str, Processes]:
+        """The living processes of each container."""
+        members: defaultdict[str, dict[int, Stat]] = defaultdict(dict)
+        for pid, owner in self.owners.items():
+            if self.stats[pid].is_alive:
+                members[owner][pid] = self.stats[pid]
+        return {
+            owner: Processes(
+                members=tuple(sorted(stats.values(), key=_age)),
+                roots=tuple(sorted((s for s in stats.values() if s.parent_pid not in stats), key=_age)),
+            )
+            for owner, stats in members.items()
+        }
+
+    def _session_of(self, stat: Stat) -> list[Stat]:
+        """All processes of its session, once; none if the session's number has been reused."""
+        leader = self.stats.get(stat.session)
+        if stat.session in self._spread or (leader is not None and leader.start_ticks > stat.start_ticks):
+            return []
+        self._spread.add(stat.session)
+        return self._sessions[stat.session]
+
+    def _parent(self, stat: Stat) -> Stat | None:
+        parent = self.stats.get(stat.parent_pid)
+        return parent if parent is not None and parent.start_ticks <= stat.start_ticks else None
+
+    def _ancestors(self, stat: Stat) -> list[Stat]:
+        """From its parent upwards."""
+        chain: list[Stat] = []
+        seen = {stat.pid}
+        above = self._parent(stat)
+        while above is not None and above.pid not in seen:
+            seen.add(above.pid)
+            chain.append(above)
+            above = self._parent(above)
+        return chain
+
+
+def _age(stat: Stat) -> tuple[int, int]:
+    return stat.start_ticks, stat.pid

@@ -1,0 +1,133 @@
+"""Web pages that ask who one is, and those that show who they are."""
+
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fallow_yarn.errors import AuthenticationRefusedError, ProtocolError, WrongPortError
+from fallow_yarn.http.web import Web
+from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.net.endpoint import Endpoint
+
+Serve = Callable[..., Endpoint]
+Script = Callable[[socket.socket], None]
+FOUND = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%b\r\n{}"
+REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+COOKIE = b'Set-Cookie: hadoop.auth="u=me&t=kerberos-dt&s=x"; Path=/; HttpOnly\r\n'
+
+
+def soon() -> Deadline:
+    return Deadline.after(10)
+
+
+class Proof:
+    refusals = 0
+
+    def header(self, endpoint: Endpoint, _deadline: Deadline) -> str:
+        return f"Negotiate for-{endpoint.host}"
+
+    def refused(self) -> None:
+        self.refusals += 1
+
+
+def answering(answer: bytes, seen: list[str]) -> Script:
+    """Answers, and notes the headers that say who asks."""
+
+    def script(connected: socket.socket) -> None:
+        request = b""
+        while not request.endswith(b"\r\n\r\n"):
+            request += connected.recv(1)
+        lines = request.decode().split("\r\n")
+        seen.append(" ".join(line for line in lines if line.startswith(("Authorization", "Cookie"))) or lines[0])
+        connected.sendall(answer)
+
+    return script
+
+
+def test_who_asks_is_proven_once_and_known_by_a_cookie_afterwards(serve: Serve) -> None:
+    seen: list[str] = []
+    endpoint = serve(answering(FOUND % COOKIE, seen), answering(FOUND % b"", seen), answering(FOUND % b"", seen))
+    cookies: dict[str, str] = {}
+    for _ in range(2):
+        Web(endpoint, "me", authentication=Proof(), cookies=cookies).json("/ws", soon())
+    assert seen == ["Authorization: Negotiate for-127.0.0.1", 'Cookie: hadoop.auth="u=me&t=kerberos-dt&s=x"']
+    Web(endpoint, "me").json("/ws", soon())
+    assert seen[-1] == "GET /ws?user.name=me HTTP/1.1"
+
+
+def test_a_cookie_that_is_no_longer_taken_is_followed_by_a_new_proof(serve: Serve) -> None:
+    seen: list[str] = []
+    endpoint = serve(answering(REFUSED, seen), answering(FOUND % COOKIE, seen))
+    cookies = {endpoint.authority: "hadoop.auth=old"}
+    Web(endpoint, "me", authentication=Proof(), cookies=cookies).json("/ws", soon())
+    assert seen == ["Cookie: hadoop.auth=old", "Authorization: Negotiate for-127.0.0.1"]
+    assert cookies == {endpoint.authority: 'hadoop.auth="u=me&t=kerberos-dt&s=x"'}
+
+
+def test_a_proof_that_is_not_taken_is_refused_once(serve: Serve) -> None:
+    seen: list[str] = []
+    proof = Proof()
+    with pytest.raises(AuthenticationRefusedError, match="HTTP 401"):
+        Web(serve(answering(REFUSED, seen)), "me", authentication=proof).json("/ws", soon())
+    assert (len(seen), proof.refusals) == (1, 1)
+
+
+def test_without_a_proof_a_refusal_names_the_setting(serve: Serve) -> None:
+    with pytest.raises(AuthenticationRefusedError, match=r"set spec\.kerberos"):
+        Web(serve(answering(REFUSED, [])), "me").json("/ws", soon())
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    command += ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    return certificate, key
+
+
+def over_tls(certificate: tuple[Path, Path], script: Script) -> Script:
+    def secured(connected: socket.socket) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        with context.wrap_socket(connected, server_side=True) as stream:
+            script(stream)
+
+    return secured
+
+
+def test_a_page_is_read_over_tls_from_a_server_that_the_given_authority_vouches_for(
+    serve: Serve, certificate: tuple[Path, Path]
+) -> None:
+    large = b"HTTP/1.1 200 OK\r\nContent-Length: 300002\r\n\r\n[%b]" % (b" " * 300_000)
+    endpoint = serve(over_tls(certificate, answering(large, [])))
+    tls = ssl.create_default_context(cafile=str(certificate[0]))
+    assert Web(endpoint, "me", tls=tls).json("/ws", soon()) == []
+
+
+def test_a_server_that_nobody_vouches_for_is_told_with_the_setting(
+    serve: Serve, certificate: tuple[Path, Path]
+) -> None:
+    endpoint = serve(over_tls(certificate, answering(FOUND % b"", [])))
+    with pytest.raises(ProtocolError, match=r"certificate is not trusted: .*set spec\.tls\.caFile"):
+        Web(endpoint, "me", tls=ssl.create_default_context()).json("/ws", soon())
+
+
+def test_a_server_without_tls_is_told_from_one_with_it(serve: Serve, certificate: tuple[Path, Path]) -> None:
+    tls = ssl.create_default_context(cafile=str(certificate[0]))
+
+    def plain(connected: socket.socket) -> None:
+        connected.recv(4096)
+        connected.sendall(b"HTTP/1.1 400 Bad\r\n\r\n")
+
+    with pytest.raises(WrongPortError, match="does not speak TLS"):
+        Web(serve(plain), "me", tls=tls).json("/ws", soon())
+    with pytest.raises(WrongPortError, match=r"set spec\.tls"):
+        Web(serve(answering(b"\x15\x03\x03\x00\x02\x02\x46", [])), "me").json("/ws", soon())

@@ -1,0 +1,134 @@
+from collections.abc import Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+
+from fallow_yarn.settings.config import YarnSpec
+from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties, Property, read_folder
+from fallow_yarn.settings.rm_addresses import addresses_in, rm_addresses
+
+RM = "yarn.resourcemanager"
+PAIR = {
+    f"{RM}.ha.enabled": "true",
+    f"{RM}.ha.rm-ids": "rm1, rm2",
+    f"{RM}.hostname.rm1": "a.example.com",
+    f"{RM}.hostname.rm2": "b.example.com",
+}
+
+
+def xml(properties: Mapping[str, str], more: str = "") -> str:
+    entries = (
+        f"<property><name>{name}</name><value>{escape(value)}</value></property>" for name, value in properties.items()
+    )
+    return f'<configuration xmlns:xi="http://www.w3.org/2001/XInclude">{"".join(entries)}{more}</configuration>'
+
+
+def write(folder: Path, yarn: Mapping[str, str], core: Mapping[str, str] | None = None, more: str = "") -> str:
+    (folder / "yarn-site.xml").write_text(xml(yarn, more))
+    if core is not None:
+        (folder / "core-site.xml").write_text(xml(core))
+    return str(folder)
+
+
+def addresses(folder: str) -> list[tuple[str, str, str, str]]:
+    found = addresses_in(read_folder(folder))
+    return [(p.name, p.client.authority, p.admin.authority, p.web.authority) for p in found]
+
+
+def test_addresses_follow_from_the_host_name_and_hadoops_ports(tmp_path: Path) -> None:
+    assert addresses(write(tmp_path, {f"{RM}.hostname": "rm"})) == [("", "rm:8032", "rm:8033", "rm:8088")]
+
+
+def test_each_of_several_has_its_host_name_and_a_key_with_its_id_goes_first(tmp_path: Path) -> None:
+    own = {f"{RM}.admin.address.rm2": "b-admin:18033", f"{RM}.webapp.address": "web:1"}
+    assert addresses(write(tmp_path, PAIR | own)) == [
+        ("rm1", "a.example.com:8032", "a.example.com:8033", "a.example.com:8088"),
+        ("rm2", "b.example.com:8032", "b-admin:18033", "b.example.com:8088"),
+    ]
+
+
+def test_an_address_without_a_port_has_hadoops(tmp_path: Path) -> None:
+    folder = write(tmp_path, {f"{RM}.hostname": "rm", f"{RM}.admin.address": "other"})
+    assert addresses(folder) == [("", "rm:8032", "other:8033", "rm:8088")]
+
+
+def test_where_only_https_is_served_the_web_address_is_that(tmp_path: Path) -> None:
+    (place,) = addresses_in(read_folder(write(tmp_path, {f"{RM}.hostname": "rm", "yarn.http.policy": "HTTPS_ONLY"})))
+    assert (place.web.authority, place.secure_web) == ("rm:8090", True)
+
+
+def test_variables_are_other_properties_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE", "north")
+    host = "${prefix}-${env.SITE}-${env.NOWHERE:-x}${env.NOWHERE-y}.example.com"
+    write(tmp_path, {f"{RM}.hostname": host, f"{RM}.address": "${yarn.resourcemanager.hostname}:1"}, {"prefix": "rm"})
+    assert addresses(str(tmp_path))[0][1] == "rm-north-xy.example.com:1"
+
+
+def test_what_is_final_in_core_site_is_not_replaced(tmp_path: Path) -> None:
+    write(tmp_path, {"a": "later", "b": "later"})
+    final = "<property><name>a</name><value>first</value><final>true</final></property>"
+    (tmp_path / "core-site.xml").write_text(xml({"b": "first"}, final))
+    properties = read_folder(str(tmp_path))
+    assert (properties.text("a"), properties.text("b")) == ("first", "later")
+
+
+def test_included_files_count_where_they_are_included(tmp_path: Path) -> None:
+    (tmp_path / "more.xml").write_text(xml({f"{RM}.hostname": "included", "x": "included"}))
+    more = '<xi:include href="more.xml"/><property><name>x</name><value>after</value></property>'
+    properties = read_folder(write(tmp_path, {f"{RM}.hostname": "before"}, more=more))
+    assert (properties.text(f"{RM}.hostname"), properties.text("x")) == ("included", "after")
+    assert properties.source(f"{RM}.hostname") == f"{RM}.hostname in {tmp_path}/more.xml"
+
+
+def test_a_missing_included_file_has_its_fallback_or_is_an_error(tmp_path: Path) -> None:
+    instead = "<property><name>x</name><value>instead</value></property>"
+    more = f'<xi:include href="gone.xml"><xi:fallback>{instead}</xi:fallback></xi:include>'
+    assert read_folder(write(tmp_path, {}, more=more)).text("x") == "instead"
+    with pytest.raises(HadoopConfError, match=r"includes .*gone\.xml, which does not exist"):
+        read_folder(write(tmp_path, {}, more='<xi:include href="gone.xml"/>'))
+
+
+def test_files_that_include_each_other_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(HadoopConfError, match="nested includes"):
+        read_folder(write(tmp_path, {}, more='<xi:include href="yarn-site.xml"/>'))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("<configuration>", "it is not XML"),
+        ("<html/>", "it begins with <html>, expected <configuration>"),
+        (xml({}), "it does not say where ResourceManager is"),
+        (xml({f"{RM}.hostname": "0.0.0.0"}), f"expected {RM}.hostname"),
+        (xml({f"{RM}.ha.enabled": "true"}), "names no ResourceManager"),
+        (xml(PAIR | {f"{RM}.ha.rm-ids": "rm1,rm3"}), f"where ResourceManager rm3 is; expected {RM}.hostname.rm3"),
+        (xml({f"{RM}.hostname": "${nowhere}"}), r"\$\{nowhere\} in .* is not set"),
+        (xml({f"{RM}.hostname": f"${{{RM}.hostname}}"}), "more than 20 nested variables"),
+    ],
+)
+def test_a_mistake_is_told_with_its_file_or_key(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "yarn-site.xml").write_text(text)
+    with pytest.raises(HadoopConfError, match=what):
+        addresses_in(read_folder(str(tmp_path)))
+
+
+def test_a_folder_without_the_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(HadoopConfError, match=r"there is no yarn-site\.xml in it"):
+        read_folder(str(tmp_path))
+
+
+def test_messages_name_the_key_and_the_file_that_an_address_comes_from(tmp_path: Path) -> None:
+    first, _ = rm_addresses(YarnSpec.model_validate({"hadoopConfDir": write(tmp_path, PAIR)}))
+    assert str(first.admin) == f"a.example.com:8033 ({RM}.hostname.rm1 in {tmp_path}/yarn-site.xml)"
+
+
+def test_a_variable_of_the_environment_is_replaced_by_its_default_where_it_is_empty_or_missing() -> None:
+    def text(value: str, **environment: str) -> str:
+        found = {"k": Property(value=value, file=Path("f"))}
+        return Properties(folder=Path(), found=found, environment=environment).text("k")
+
+    assert text("${env.A:-d}", A="") == "d"
+    assert text("${env.A-d}", A="") == ""
+    assert text("${env.A-d}") == "d"
+    assert text("${env.A}", A=" v ") == "v"
