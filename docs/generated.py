@@ -1,13 +1,18 @@
-"""The parts of the reference that come from the code, as Markdown: commands, files, metrics, clauses."""
+"""The parts of the reference that come from the code, as Markdown: commands, files, metrics, JSON, clauses."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import click
+import msgspec
 from prometheus_client.core import Metric
 
-from fallow_core.api import metrics, throttling_metrics
+from fallow_core.api.explain import Explanation
+from fallow_core.api.operations import Adopted, CheckResult, Restored, Switched
+from fallow_core.api.status import Status
+from fallow_core.api.tasks import Tasks
 from fallow_core.cli.main import fallow
 from fallow_core.config.load import load
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
@@ -15,6 +20,17 @@ from fallow_core.plugins import discovery
 from fallow_core.runtime.agent import AgentProcess
 from fallow_core.runtime.standalone import Standalone
 from fallow_hookspecs.testing import CLAUSES
+
+ANSWERS: Mapping[str, Any] = {
+    "status": Status,
+    "explain": Explanation,
+    "tasks": Tasks,
+    "switch": Switched,
+    "adopt": Adopted,
+    "restore": Restored,
+    "doctor": tuple[CheckResult, ...],
+}
+"""What each command prints with `--json`."""
 
 
 def commands() -> Iterator[tuple[str, str]]:
@@ -44,13 +60,49 @@ def metric_families() -> dict[str, Metric]:
         file = Path(name) / "fallow.yaml"
         file.write_text("apiVersion: fallow/v1\nkind: Fallow\nstateDir: state\n")
         fallow = Standalone(load(file, discovery.load))
-        found = metrics.families(fallow.controller, fallow.evictor, fallow.clock(), 0, fallow.refusals)
-        found += throttling_metrics.families(fallow.node.name, fallow.throttling)
+        found = fallow.metrics()
         fallow.close()
         agent = AgentProcess(load(file, discovery.load))
-        found += metrics.families_of_agent(agent.followed, agent.evictor, agent.clock(), 0, agent.refusals)
+        found += agent.metrics()
         agent.close()
         return {f"{each.name}_total" if each.type == "counter" else each.name: each for each in found}
+
+
+def json_types() -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """The JSON schema of each answer, and of each type that is a part of one, by name."""
+    return msgspec.json.schema_components(ANSWERS.values(), ref_template="{name}")
+
+
+def _json_words(schema: Mapping[str, Any]) -> str:
+    """A type as words, with links to other types."""
+    match schema:
+        case {"$ref": name}:
+            return f"[{name}](#{name.lower()})"
+        case {"anyOf": parts}:
+            return " or ".join(map(_json_words, parts))
+        case {"enum": words}:
+            return " or ".join(f"`{word}`" for word in words)
+        case {"prefixItems": parts}:
+            return f"array of {', '.join(map(_json_words, parts))}"
+        case {"items": items}:
+            return f"array of {_json_words(items)}"
+        case {"additionalProperties": values}:
+            return f"object of {_json_words(values)}"
+    return str(schema["type"])
+
+
+def _json_page() -> str:
+    answers, types = json_types()
+    lines = ["| command | prints |", "| --- | --- |"]
+    lines += [f"| `fallow {name} --json` | {_json_words(it)} |" for name, it in zip(ANSWERS, answers, strict=True)]
+    for name, schema in types.items():
+        lines += ["", f"## {name}", "", schema.get("description", "").replace("`None`", "`null`"), ""]
+        if fields := schema.get("properties"):
+            rows = [f"| `{field}` | {_json_words(part)} |" for field, part in fields.items()]
+            lines += ["| field | type |", "| --- | --- |", *rows]
+        else:
+            lines.append(_json_words(schema))
+    return "\n".join(lines)
 
 
 def _commands_page() -> str:
@@ -83,6 +135,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "core_file": _core_file_page,
     "cluster_files": _cluster_files_page,
     "metrics": _metrics_page,
+    "json": _json_page,
     "clauses": _clauses_page,
 }
 """What a line `% generated: NAME` of a page stands for."""

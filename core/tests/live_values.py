@@ -2,6 +2,10 @@
 
 from typing import Any
 
+from fallow_core.api.encoding import from_json
+from fallow_core.api.explain import Explanation
+from fallow_core.api.status import Status
+from fallow_core.api.tasks import Tasks
 from fallow_core.cli.live.snapshot import Answers, Snapshot, snapshot
 
 GIB = 1 << 30
@@ -20,7 +24,7 @@ def resource(unit: int, **changes: Any) -> Answer:
 
 
 def node(name: str, **changes: Any) -> Answer:
-    return {"node": name, "cpu": resource(1000), "memory": resource(GIB), "awaited": [], **changes}
+    return {"node": name, "pool": "", "cpu": resource(1000), "memory": resource(GIB), "awaited": [], **changes}
 
 
 def row(on: str, **changes: Any) -> Answer:
@@ -78,16 +82,20 @@ def status(*nodes: Answer, clusters: tuple[Answer, ...] = (), **changes: Any) ->
         "sample_problems": {},
         "restoring": False,
         "switches": [],
+        "refused_inputs": [],
+        "configured": [],
         **changes,
     }
 
 
 def explanation(name: str, *clusters: str, **changes: Any) -> Answer:
-    def ledger(unit: int) -> Answer:
+    def ledger(name: str, unit: int) -> Answer:
         account = {"weight": 1, "allocated": 2 * unit, "demand": None, "limit": None, "floor": 0, "fair": 5 * unit}
-        account |= {"honoured": True, "of_tasks": None}
+        account |= {"unit": 1, "in_force": 4 * unit, "pending": None, "room": 0, "spare": 0, "wants": None}
         return {
+            "resource": name,
             "capacity": None,
+            "drain_step": 0,
             "sample_age_seconds": 0.5,
             "allocated": 2 * unit,
             "believed": 5 * unit,
@@ -99,9 +107,9 @@ def explanation(name: str, *clusters: str, **changes: Any) -> Answer:
             "rows": [],
         }
 
-    resources = {"cpu": ledger(1000), "memory": ledger(GIB)}
+    resources = {"cpu": ledger("cpu", 1000), "memory": ledger("memory", GIB)}
     lists: dict[str, list[Any]] = {
-        key: [] for key in ("take_backs", "pending", "withheld", "floors_given_up", "due", "decisions")
+        key: [] for key in ("take_backs", "pending", "filtered_offers", "floors_given_up", "due", "decisions")
     }
     found = {"node": name, "mode": "enforce", "resources": resources, **lists}
     found["switches"] = []
@@ -165,7 +173,11 @@ def answers(
     if found is None:
         found = status(node("n1"), clusters=(cluster("yarn/etl", row("n1")),))
         explanations = explanations or (explanation("n1", "yarn/etl"),)
-    return Answers(status=found, explanations=explanations, tasks=listed | more)
+    return Answers(
+        status=from_json(Status, found),
+        explanations=tuple(from_json(Explanation, each) for each in explanations),
+        tasks=from_json(Tasks, listed | more),
+    )
 
 
 def moment(found: Answer | None = None, *explanations: Answer, tasks: tuple[Answer, ...] = (), **more: Any) -> Snapshot:

@@ -122,7 +122,7 @@ def test_after_a_minute_in_which_it_was_stopped_nothing_old_counts(agent_folder:
     stopped_for = 60.0
     started.steps(10)
     assert tasks.ended == []
-    assert "expired" in started.ask(request="status")["ledger_row"]
+    assert "expired" in started.ask(request="status")["node_grant"]
     started.agent.close()
 
 

@@ -8,6 +8,7 @@ HEAVY = (
     "asyncio",
     "difflib",
     "grpc",
+    "msgspec",
     "multiprocessing",
     "numpy",
     "prometheus_client",

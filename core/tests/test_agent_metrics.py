@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def samples(started: Started) -> dict[str, float]:
     """All samples by name and the values of their labels."""
-    found: list[Metric] = started.agent._metrics()
+    found: list[Metric] = started.agent.metrics()
     return {" ".join([each.name, *each.labels.values()]): each.value for family in found for each in family.samples}
 
 
@@ -29,9 +29,9 @@ def test_an_agent_shows_its_node_its_tasks_and_its_plugins(started: Started) -> 
 
 
 def test_whether_a_row_of_a_ledger_counts_is_shown(started: Started) -> None:
-    assert samples(started)["fallow_ledger_row_counts n1"] == 0
+    assert samples(started)["fallow_node_grant_valid n1"] == 0
     started.put(row(may_pay=0))
-    started.until(lambda: samples(started)["fallow_ledger_row_counts n1"] == 1)
+    started.until(lambda: samples(started)["fallow_node_grant_valid n1"] == 1)
 
 
 def test_what_an_agent_ended_is_counted_by_strategy(started: Started) -> None:

@@ -7,7 +7,14 @@ import pytest
 from core.tests.fake_agent_process import MEMORY, Started, Tasks, row
 from core.tests.fake_framework import CAPACITY, GIB, FakeNode, Framework, size
 
+from fallow_core.api import tasks as tasks_answer
 from fallow_core.api.control_socket import Peer
+from fallow_core.api.encoding import from_json
+from fallow_core.api.explain import Explanation
+from fallow_core.api.status import Status
+from fallow_core.cli.render_explain import explanation_lines
+from fallow_core.cli.render_status import status_lines
+from fallow_core.cli.tasks import lines
 from fallow_core.config.settings import with_clusters
 from fallow_core.errors import ControlError, StateError
 from fallow_core.model.qos_policy import QosPolicy
@@ -23,7 +30,7 @@ GUEST = Peer(uid=4_000_000_000, name="guest")
 def test_without_a_row_nobody_is_ended_for_overdraft(started: Started, tasks: Tasks) -> None:
     started.steps(20)
     assert tasks.ended == []
-    assert "No such file" in started.ask(request="status")["ledger_row"]
+    assert "No such file" in started.ask(request="status")["node_grant"]
 
 
 def test_a_row_that_says_so_ends_what_is_over(started: Started, tasks: Tasks) -> None:
@@ -31,7 +38,7 @@ def test_a_row_that_says_so_ends_what_is_over(started: Started, tasks: Tasks) ->
     started.until(lambda: tasks.ended)
     started.steps(30)
     assert len(tasks.ended) == 1  # by one row no more, although it goes on saying that 2 GiB are allocated
-    assert "none that was written later" in started.ask(request="status")["ledger_row"]
+    assert "none that was written later" in started.ask(request="status")["node_grant"]
 
 
 @pytest.mark.parametrize(
@@ -142,35 +149,30 @@ def test_two_on_one_state_directory_are_refused(started: Started) -> None:
 
 
 def test_status_and_explain_have_what_the_commands_show(started: Started) -> None:
-    from fallow_core.cli import render
-    from fallow_core.cli.tasks import lines
-
     started.host.used = size(1, 4)
     started.steps(2)
-    status = "\n".join(render.status(started.ask(GUEST, request="status")))
+    status = "\n".join(status_lines(from_json(Status, started.ask(GUEST, request="status"))))
     assert "cluster alpha/etl" in status
     assert "no task is terminated for overdraft" in status
-    explained = "\n".join(render.explanation(started.ask(GUEST, request="explain")))
+    explained = "\n".join(explanation_lines(from_json(Explanation, started.ask(GUEST, request="explain"))))
     assert "in use 4.00" in explained
-    assert "nothing is due: no row of a controller's ledger counts" in explained
-    assert len(lines(started.ask(GUEST, request="tasks"))) == 4
+    assert "nothing is due: no controller's grant is valid" in explained
+    assert len(lines(from_json(tasks_answer.Tasks, started.ask(GUEST, request="tasks")))) == 4
 
 
 @pytest.mark.parametrize(
     ("to_take_back", "first"),
-    [(GIB, "due: 1.00 GiB less of memory is to be allocated"), (0, "nothing is due: the controller's ledger has")],
+    [(GIB, "due: the controller's ledger asks for 1.00 GiB less"), (0, "nothing is due: by the controller's ledger")],
 )
 def test_explain_says_what_a_controller_wants_back_and_of_whom(started: Started, to_take_back: int, first: str) -> None:
-    from fallow_core.cli import render
-
     started.put(replace(row(may_pay=0, stopped=True), to_take_back=to_take_back))
     started.until(lambda: started.agent.followed.row is not None)
     started.ask(request="switch", state="stop", scope="alpha/etl", why="maintenance")
-    lines = render.explanation(started.ask(GUEST, request="explain"))
-    assert any(line.startswith(first) for line in lines)
-    text = "alpha/etl: 2.00 GiB allocated, target 1.00 GiB, may still lose 0.00 GiB; nothing of it is to run"
-    assert text in " ".join(lines)
-    assert "maintenance" in " ".join(lines)
+    shown = explanation_lines(from_json(Explanation, started.ask(GUEST, request="explain")))
+    assert any(line.startswith(first) for line in shown)
+    text = "alpha/etl: 2.00 GiB allocated, target 1.00 GiB, may still lose 0.00 GiB; it is stopped"
+    assert text in " ".join(shown)
+    assert "maintenance" in " ".join(shown)
 
 
 def test_a_restore_holds_over_a_restart_until_the_cluster_lends_again(started: Started, tasks: Tasks) -> None:

@@ -7,7 +7,7 @@ import pytest
 from core.tests.fake_standalone import until
 from core.tests.reload_files import Place, framework
 
-from fallow_core.cli import render
+from fallow_core.cli.render_status import status_lines
 from fallow_core.runtime import reload
 from fallow_core.runtime.agent import AgentProcess
 from fallow_core.runtime.node_process import NodeProcess
@@ -37,7 +37,7 @@ def read_again(agent: AgentProcess) -> None:
 
 
 def reads(agent: AgentProcess) -> dict[str, float]:
-    samples = (sample for family in agent._metrics() for sample in family.samples)
+    samples = (sample for family in agent.metrics() for sample in family.samples)
     return {s.labels["outcome"]: s.value for s in samples if s.name == "fallow_config_reads_total"}
 
 
@@ -67,7 +67,7 @@ def test_a_refused_file_is_logged_once_for_each_problem(
 def test_a_removed_cluster_is_closed(place: Place, agent: AgentProcess) -> None:
     (place.folder / "clusters.d" / "etl.yaml").unlink()
     until(agent, place.frameworks["etl"].closed.is_set)
-    assert agent.requests.status()["clusters"] == []
+    assert agent.requests.status().clusters == ()
 
 
 def test_a_reader_that_takes_too_long_is_shown(
@@ -76,10 +76,10 @@ def test_a_reader_that_takes_too_long_is_shown(
     monkeypatch.setattr(reload, "READ_SECONDS", 0.05)
     place.wait["alpha"] = hangs = threading.Event()
     place.cluster("etl", "weight: 4\n")
-    until(agent, lambda: "reading the files takes too long" in str(agent.requests.status()["config_problems"]))
+    until(agent, lambda: "reading the files takes too long" in str(agent.requests.status().config_problems))
     hangs.set()
     until(agent, lambda: agent.refusals.taken == 1)
-    assert agent.requests.status()["config_problems"] == []
+    assert agent.requests.status().config_problems == ()
 
 
 @pytest.mark.parametrize("start", [Place.start, Place.start_agent])
@@ -88,7 +88,7 @@ def test_kernel_events_that_do_not_come_are_shown(place: Place, start: Callable[
     process.prober.kernel_events.missing["pressure of cpu"] = "no such file"
     try:
         status = process.requests.status()
-        assert "no kernel events for pressure of cpu: no such file" in status["probe_problems"]
-        assert "! no kernel events for pressure of cpu: no such file" in render.status(status)
+        assert "no kernel events for pressure of cpu: no such file" in status.probe_problems
+        assert "! no kernel events for pressure of cpu: no such file" in status_lines(status)
     finally:
         process.close()

@@ -1,7 +1,3 @@
-import json
-from dataclasses import asdict
-from typing import Any
-
 from fallow_core.cli.capacity_lines import capacity_lines
 from fallow_core.ledger.capacity import batch_capacity
 from fallow_core.ledger.online_use import counted
@@ -13,8 +9,7 @@ from fallow_hookspecs import Resources
 
 def lines(usage: Usage, policy: ResourcePolicy, *workloads: Workload) -> str:
     found = batch_capacity(usage, policy, counted(workloads, "cpu", policy.rule, 60.0), daemons=2)
-    shown: dict[str, Any] = json.loads(json.dumps(asdict(found)))
-    return "\n".join(capacity_lines("cpu", shown, 3.0))
+    return "\n".join(capacity_lines("cpu", found, 3.0))
 
 
 def test_without_pods_and_zones_three_lines_say_it_all() -> None:

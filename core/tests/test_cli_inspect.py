@@ -102,7 +102,7 @@ def test_an_answer_of_another_version_is_a_clear_error(
     folder: Path, asked: list[dict[str, Any]], command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main([command, "-c", str(folder)]) == 1
-    assert "the Fallow that runs is of another version and says nothing of " in capsys.readouterr().err
+    assert "the running Fallow is of another version: Object missing required field" in capsys.readouterr().err
     assert asked != []
 
 

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from fallow_core.api.control_socket import ControlServer, Peer
+from fallow_core.api.encoding import from_json
+from fallow_core.api.tasks import Tasks
 from fallow_core.cli import main as cli
+from fallow_core.cli import tasks
 from fallow_core.cli.table import WIDTH
-from fallow_core.cli.tasks import SHORT_ID, lines
+from fallow_core.cli.tasks import SHORT_ID
 
 GIB = 1 << 30
 
@@ -38,6 +41,10 @@ def task(task_id: str, **changes: Any) -> dict[str, Any]:
 def answer(*tasks: dict[str, Any], **changes: Any) -> dict[str, Any]:
     found = {"node": "n1", "tasks": list(tasks), "incomplete": {}, "terminations_error": "", "terminations_lost": ""}
     return found | changes
+
+
+def lines(found: dict[str, Any]) -> list[str]:
+    return tasks.lines(from_json(Tasks, found))
 
 
 @pytest.fixture

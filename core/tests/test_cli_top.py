@@ -53,7 +53,13 @@ class Served:
             case "status":
                 return self.status
             case "tasks":
-                return {"tasks": self.tasks, "incomplete": {}, "terminations_error": "", "terminations_lost": ""}
+                return {
+                    "node": "n1",
+                    "tasks": self.tasks,
+                    "incomplete": {},
+                    "terminations_error": "",
+                    "terminations_lost": "",
+                }
             case _:
                 return explanation(question["node"], "yarn/etl", decisions=[decision("container_9")])
 
@@ -172,7 +178,7 @@ def test_where_none_runs_it_says_so_at_once(served: Served, capsys: pytest.Captu
 def test_a_fallow_of_another_version_is_a_clear_error(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     del served.status["mode"]
     assert cli.main(["top", "-c", str(served.folder)]) == 1
-    assert "of another version and says nothing of 'mode'; restart it" in capsys.readouterr().err
+    assert "of another version: Object missing required field `mode`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

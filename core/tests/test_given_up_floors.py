@@ -6,7 +6,7 @@ from core.tests.fake_framework import FLOOR, NODE, World, key, size
 from core.tests.qos_values import ETL, GIB, NOW, node_view, pressure, seen
 from core.tests.test_render import explanation
 
-from fallow_core.cli import render
+from fallow_core.cli.render_explain import explanation_lines
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import TerminationPolicy
 from fallow_core.model.task import ApplicationKey, TaskKey
@@ -166,8 +166,8 @@ def test_a_floor_that_is_given_up_is_not_offered_and_comes_back(world: World, ca
     world.run(60)
     assert world.sizes() == {"a1": size(0), "b1": FLOOR}
     assert world.row("a", "a1").floor == FLOOR
-    text = " ".join("\n".join(render.explanation(explanation(world))).split())
-    assert "given up for another 49 min: the floor of alpha/a a1; pressure ended a task in it twice within" in text
+    text = " ".join("\n".join(explanation_lines(explanation(world))).split())
+    assert "given up for another 49 min: the floor of alpha/a a1; pressure terminated a task in it twice within" in text
     world.observed = NodeObservation()
     world.run(60)
     assert world.sizes() == {"a1": FLOOR, "b1": FLOOR}

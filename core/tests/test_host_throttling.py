@@ -1,6 +1,5 @@
 """A standalone Fallow that throttles batch on a host whose control groups are in memory."""
 
-import json
 import time
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -10,12 +9,16 @@ from core.tests.fake_agent import FIRST_PID, task
 from core.tests.fake_cgroups import FakeCgroups
 from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
+from prometheus_client.core import Metric
 
 from fallow_core.agent.throttling import host_throttling
 from fallow_core.agent.throttling.tree import Tree
-from fallow_core.api import throttling_metrics, throttling_view
+from fallow_core.api import metrics
 from fallow_core.api.control_socket import ask
-from fallow_core.cli import render
+from fallow_core.api.throttling import throttling_status
+from fallow_core.cli.render_explain import explanation_lines
+from fallow_core.cli.render_operations import restored
+from fallow_core.cli.render_status import status_lines
 from fallow_core.config.settings import Config
 from fallow_core.errors import ControlError
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
@@ -93,12 +96,17 @@ def started(settings: Config, fake: FakeCgroups) -> Standalone:
     return fallow
 
 
+def families(fallow: Standalone) -> list[Metric]:
+    found = throttling_status(fallow.throttling, fallow.clock())
+    return list(metrics.throttling_families("n1", found))
+
+
 def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(settings: Config, fake: FakeCgroups) -> None:
     fallow = started(settings, fake)
     own = fake.groups["nm/fallow.n1"]
     assert (fake.groups["nm/fallow.n1/c1"].pids, own.quota, own.weight) == ([WORKER.pid], 600_000, 2)
-    found = json.loads(json.dumps(fallow.requests.explain({})))
-    text = "\n".join(render.explanation(found))
+    found = fallow.requests.explain({})
+    text = "\n".join(explanation_lines(found))
     assert "CPU limit of batch (cpuSuppress enforce, cgroupReconcile enforce, identity observe)" in text
     assert "memoryReclaim is not available: no cgroup hierarchy with the controller memory is mounted" in text
     assert "identity is not available: this kernel has neither cpu.idle" in text
@@ -106,7 +114,7 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     assert "/nm/fallow.n1 (1 tasks of alpha/etl): limited to 6.00; in force 6.00" in text
     samples = {
         (sample.name, sample.labels.get("group")): sample.value
-        for family in throttling_metrics.families("n1", fallow.throttling)
+        for family in families(fallow)
         for sample in family.samples
     }
     assert samples["fallow_throttle_available", None] == 1
@@ -115,7 +123,7 @@ def test_batch_is_limited_to_what_the_node_has_left_and_explain_says_how(setting
     assert samples["fallow_group_changes_total", None] == 2
     assert {
         sample.labels["strategy"]: sample.value
-        for family in throttling_metrics.families("n1", fallow.throttling)
+        for family in families(fallow)
         for sample in family.samples
         if sample.name == "fallow_strategy_available"
     } == {"cpuset": 1, "identity": 0, "memory_reclaim": 0}
@@ -148,14 +156,14 @@ def test_memory_goes_before_tasks_do_and_explain_says_how_much(settings: Config,
     host.used = replace(host.used, memory_bytes=capacity * 92 // 100)
     until(fallow, lambda: with_memory.groups["nm/fallow.n1"].inactive_anon < capacity // 2 - capacity // 50)
     assert not fallow.evictor.terminations.active
-    text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
+    text = "\n".join(explanation_lines(fallow.requests.explain({})))
     assert "Memory of batch (memoryReclaim enforce)" in text
     assert "% of memory is used, the threshold is 85 %: pushes out" in " ".join(text.split())
     assert "of /nm/fallow.n1" in text
-    assert "below 95 % of memory in use nothing ends for it at this moment" in text
+    assert "below 95 % of memory in use no task is terminated for it now" in text
     pushed_out = [
         sample.value
-        for family in throttling_metrics.families("n1", fallow.throttling)
+        for family in families(fallow)
         for sample in family.samples
         if sample.name == "fallow_reclaimed_bytes_total"
     ]
@@ -168,8 +176,8 @@ def test_a_running_fallow_puts_groups_back_and_leaves_them_alone(settings: Confi
     fallow = started(settings, fake)
     with serving(fallow):
         answer = restore.restore(settings, "somebody")
-        assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
-        assert "control group /nm/fallow.n1: put back as it was found" in render.restored(answer)
+        assert (answer.done, answer.groups) == (True, ("/nm/fallow.n1",)), answer
+        assert "control group /nm/fallow.n1: put back as it was found" in restored(answer)
         assert fake.values() == before
     for _ in range(5):
         fallow.step()
@@ -182,7 +190,7 @@ def test_after_kill_9_this_process_puts_groups_back(settings: Config, fake: Fake
     started(settings, fake).close()
     assert fake.values() != before
     answer = restore.restore(settings, "ada")
-    assert (answer["done"], answer["groups"]) == (True, ["/nm/fallow.n1"]), answer
+    assert (answer.done, answer.groups) == (True, ("/nm/fallow.n1",)), answer
     assert fake.values() == before
 
 
@@ -190,8 +198,8 @@ def test_what_cannot_be_put_back_is_said(settings: Config, fake: FakeCgroups, mo
     started(settings, fake).close()
     monkeypatch.setattr(fake, "_move", lambda *args: None)
     answer = restore.restore(settings, "ada")
-    assert (answer["done"], answer["groups"]) == (False, [])
-    assert any("/nm/fallow.n1: this control group is not as it was found" in text for text in answer["problems"])
+    assert (answer.done, answer.groups) == (False, ())
+    assert any("/nm/fallow.n1: this control group is not as it was found" in text for text in answer.problems)
 
 
 def test_what_enforces_and_lacks_its_controller_is_a_problem(settings: Config, fake: FakeCgroups) -> None:
@@ -201,10 +209,10 @@ def test_what_enforces_and_lacks_its_controller_is_a_problem(settings: Config, f
         memory_reclaim=MemoryReclaimPolicy(mode=StrategyMode.ENFORCE),
     )
     fallow = started(replace(settings, qos=enforce), fake)
-    assert fallow.requests.status()["throttle_problems"] == [
+    assert fallow.requests.status().throttle_problems == (
         "memoryReclaim: no cgroup hierarchy with the controller memory is mounted",
         "cpuSuppress.cpuset: no cgroup hierarchy with the controller cpuset is mounted",
-    ]
+    )
     fallow.close()
 
 
@@ -214,8 +222,8 @@ def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(
     started(settings, fake).close()
     fake.mountinfo = ""
     answer = restore.restore(settings, "ada")
-    assert not answer["done"]
-    assert any("no cgroup hierarchy with the controller cpu" in text for text in answer["problems"])
+    assert not answer.done
+    assert any("no cgroup hierarchy with the controller cpu" in text for text in answer.problems)
 
 
 @pytest.mark.parametrize("release", [True, False])
@@ -237,15 +245,15 @@ def test_a_host_without_control_groups_lends_all_the_same_and_says_so(settings: 
     until(fallow, lambda: fallow.evictor.tasks)
     status = fallow.requests.status()
     why = "batch is not slowed down: no cgroup hierarchy with the controller cpu is mounted"
-    assert status["throttle_problems"] == [why]
-    assert f"! {why}" in render.status(json.loads(json.dumps(status)))
-    text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
+    assert status.throttle_problems == (why,)
+    assert f"! {why}" in status_lines(status)
+    text = "\n".join(explanation_lines(fallow.requests.explain({})))
     assert "not available: no cgroup hierarchy with the controller cpu is mounted" in text
-    up, *others = throttling_metrics.families("n1", fallow.throttling)
+    up, *others = families(fallow)
     assert [sample.value for sample in up.samples] == [0]
     assert others
     assert not any(family.samples for family in others)
-    assert fallow.requests.status()["changed_groups"] == {}
+    assert fallow.requests.status().changed_groups == {}
     fallow.close()
 
 
@@ -253,8 +261,8 @@ def test_in_observe_nothing_is_changed_and_explain_says_what_would_be(settings: 
     before = fake.values()
     fallow = standalone(replace(settings, qos=QosPolicy()), Host())
     until(fallow, lambda: fallow.throttling.limiter and fallow.throttling.limiter.groups)
-    until(fallow, lambda: throttling_view.shown(fallow.throttling, fallow.clock())["groups"][0]["limit_milli"])
-    text = "\n".join(render.explanation(json.loads(json.dumps(fallow.requests.explain({})))))
+    until(fallow, lambda: throttling_status(fallow.throttling, fallow.clock()).groups[0].limit_milli)
+    text = "\n".join(explanation_lines(fallow.requests.explain({})))
     assert "would be limited to" in text
     assert "in force none, 1 processes not in it yet" in text
     assert fake.values() == before

@@ -32,8 +32,8 @@ def test_at_first_everything_is_told() -> None:
         "! bad",
         "cluster yarn/etl  switch lend  running  CPU in force 4.00 allocated 2.00  GiB in force 5.00 allocated 2.00",
         "task yarn/etl c3 running",
-        "memory_evict ended c1: 91 % of the node's memory is used",
-        "memory_evict ended c2: 91 % of the node's memory is used",
+        "memory_evict terminated c1: 91 % of the node's memory is used",
+        "memory_evict terminated c2: 91 % of the node's memory is used",
         NODE_LINE,
     ]
 
@@ -84,7 +84,7 @@ def test_each_change_is_a_line() -> None:
         "cluster yarn/etl  switch hold  running  CPU in force 3.00 allocated 2.00  GiB in force 5.00 allocated 2.00",
         "task yarn/etl c2 graceful",
         "task yarn/etl c3 running",
-        "memory_evict ended c2: 91 % of the node's memory is used",
+        "memory_evict terminated c2: 91 % of the node's memory is used",
     ]
 
 

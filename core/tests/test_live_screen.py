@@ -60,7 +60,7 @@ def crowded() -> Snapshot:
 
 def usual() -> Snapshot:
     tasks = (task("container_e17_1700000000000_0001_01_000002"), task("container_3", used=None, age_seconds=None))
-    explained = explanation("worker-1", "yarn/etl", decisions=[decision("container_1", ago=42.0)])
+    explained = explanation("worker-1", "yarn/etl", decisions=[decision("task_1", ago=42.0)])
     return moment(status(node("worker-1"), clusters=(cluster("yarn/etl", row("worker-1")),)), explained, tasks=tasks)
 
 
@@ -98,7 +98,7 @@ def test_a_usual_moment_is_seen_whole_in_a_small_window() -> None:
     assert "0.50/2.00" in lines[8]
     assert heads[9][:1] == ["container_3"]
     assert lines[10] == " DECISIONS"
-    assert lines[11] == "     42 s  memory_evict ended container_1: 91 % of the node's memory is used"
+    assert lines[11] == "     42 s  memory_evict terminated task_1: 91 % of the node's memory is used"
     assert lines[-1].startswith(" q end")
 
 
@@ -169,9 +169,7 @@ def test_a_take_back_and_a_size_that_is_due_are_among_the_decisions() -> None:
 
 
 def amounts(online: int | None, allocated: int, batch: int, capacity: int = 10) -> NodeAmounts:
-    return NodeAmounts(
-        capacity=capacity, online=online, batch=batch, offer=0, in_force=0, allocated=allocated, overdraft=0
-    )
+    return NodeAmounts(capacity=capacity, online=online, batch=batch, offer=0, in_force=0, allocated=allocated)
 
 
 @pytest.mark.parametrize(

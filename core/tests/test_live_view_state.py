@@ -105,9 +105,9 @@ def shown(**changes: object) -> Rows:
 )
 def test_the_largest_comes_first_and_what_is_not_known_last(sort: str, tasks: list[str], nodes: list[str]) -> None:
     found = shown(sort=sort)
-    assert [one.id for one in found.tasks] == tasks
+    assert [one.task for one in found.tasks] == tasks
     assert [one.name for one in found.nodes] == nodes
-    assert [one.id for one in shown(sort=sort, reverse=True).tasks] == tasks[::-1]
+    assert [one.task for one in shown(sort=sort, reverse=True).tasks] == tasks[::-1]
 
 
 @pytest.mark.parametrize(

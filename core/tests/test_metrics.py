@@ -16,16 +16,27 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.parser import text_string_to_metric_families
 
 from fallow_core.agent.eviction.evictor import Evictor
-from fallow_core.api import metrics
+from fallow_core.api import metrics, metrics_server
+from fallow_core.api.status import ProcessStatus, RefusedFile, run_status
+from fallow_core.api.throttling import ThrottlingStatus
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
-from fallow_core.model.qos_policy import QosPolicy
+from fallow_core.model.qos_policy import QosPolicy, StrategyMode
 from fallow_core.plugins.session import CALLS
 from fallow_core.runtime import inbox
 from fallow_core.runtime.inbox import Inbox
 from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import NodeState, ResourceCapability, TaskState
 
+NO_THROTTLING = ThrottlingStatus(
+    cpu_suppress=StrategyMode.OFF,
+    cgroup_reconcile=StrategyMode.OFF,
+    identity=StrategyMode.OFF,
+    memory_reclaim=StrategyMode.OFF,
+    missing="no control groups",
+    problems=(),
+    unavailable={},
+)
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
@@ -50,7 +61,14 @@ def agent_of(world: World) -> Evictor:
 
 
 def families_of(world: World, problems: int = 0, agent: Evictor | None = None) -> list[Metric]:
-    return metrics.families(world.controller, agent or agent_of(world), world.now, problems)
+    process = ProcessStatus(
+        uptime_seconds=1.0,
+        config_file="f",
+        refused_files=(RefusedFile(file="f", since=0.0, problems=("wrong",) * problems),) if problems else (),
+    )
+    status = run_status(world.controller, process, world.now)
+    switches = world.controller.journal.memory.switches
+    return metrics.families(status, switches, agent or agent_of(world), NO_THROTTLING)
 
 
 def samples_of(families: list[Metric]) -> Series:
@@ -80,7 +98,7 @@ def page(port: int, seconds: float = 5) -> str:
 
 
 def test_the_page_of_a_small_state(world: World, port: int) -> None:
-    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         lines = page(port).splitlines()
     finally:
@@ -107,7 +125,7 @@ def test_the_page_of_a_small_state(world: World, port: int) -> None:
 
 
 def test_the_page_can_be_read_by_a_parser(world: World, port: int) -> None:
-    stop = metrics.serve("127.0.0.1", port, lambda: families_of(world))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: families_of(world))
     try:
         names = {family.name for family in text_string_to_metric_families(page(port))}
     finally:
@@ -122,7 +140,7 @@ def test_an_address_that_is_taken_is_a_clear_error() -> None:
         port = other.getsockname()[1]
         text = f"cannot serve metrics on 127.0.0.1:{port}: Address already in use; set metrics, or metrics: off"
         with pytest.raises(FallowError, match=text):
-            metrics.serve("127.0.0.1", port, list)
+            metrics_server.serve("127.0.0.1", port, list)
 
 
 def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
@@ -134,7 +152,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 ) -> None:
     monkeypatch.setattr(inbox, "ANSWER_SECONDS", 0.05)
     loop = Inbox()
-    stop = metrics.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: loop.ask(lambda: families_of(world)))
     try:
         with pytest.raises(http.client.RemoteDisconnected):
             page(port)
@@ -146,7 +164,7 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
 
 
 def test_nothing_listens_after_the_end(port: int) -> None:
-    metrics.serve("127.0.0.1", port, list)()
+    metrics_server.serve("127.0.0.1", port, list)()
     with pytest.raises(urllib.error.URLError):
         page(port)
 
@@ -299,7 +317,7 @@ def check_name(family: Metric) -> None:
     assert len(units) <= 1
     assert not units or words[-1] == units[0]
     assert not {"milli", "milliseconds", "ms", "mb", "gib", "kib", "mib", "minutes", "percent", "total"} & set(words)
-    assert ("cpu" in words and "age" not in words) == ("cores" in words)
+    assert ("cpu" in words and words[-1] != "seconds") == ("cores" in words)
     assert all(sample.name == family.name + "_total" for sample in family.samples if family.type == "counter")
     assert all(sample.name == family.name for sample in family.samples if family.type == "gauge")
     assert family.documentation.endswith(".")

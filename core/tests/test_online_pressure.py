@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from core.tests.fake_cgroups import FakeCgroups
 from core.tests.test_cpu_suppress import ONE, POLICY, view
 from core.tests.test_throttle import ENFORCE, OFF, Batch, made
 
-from fallow_core.api.throttling_view import pressure
+from fallow_core.api.throttling import ThrottlingStatus, pressure
 from fallow_core.cli.render_throttling import throttled
 from fallow_core.model.qos_policy import OnlinePressurePolicy, StrategyMode
 from fallow_core.node.cgroups.pressure import NO_PRESSURE
@@ -131,10 +130,17 @@ def test_explain_says_who_waits_and_what_batch_gets(batch: Batch) -> None:
         batch.modes(ENFORCE, ENFORCE, online_pressure=policy)
         batch.tick()
         shown = pressure(batch.limiter, policy, batch.now)
-        nothing: dict[str, Any] = {"terms": {}, "groups": [], "without": {}, "cpuset": None, "steps": []}
-        names = ("cpu_suppress", "cgroup_reconcile", "identity", "memory_reclaim", "missing", "why")
-        lacking: dict[str, Any] = {"problems": [], "unavailable": {}, **dict.fromkeys(names, "")}
-        return " ".join(" ".join(throttled({**nothing, **lacking, "online_pressure": shown})).split())
+        status = ThrottlingStatus(
+            cpu_suppress=StrategyMode.ENFORCE,
+            cgroup_reconcile=StrategyMode.ENFORCE,
+            identity=StrategyMode.OFF,
+            memory_reclaim=StrategyMode.OFF,
+            online_pressure=shown,
+            missing="",
+            problems=(),
+            unavailable={},
+        )
+        return " ".join(" ".join(throttled(status)).split())
 
     assert "/online waits for memory 0 %; threshold 10 %" in explained(PRESSURE)
     batch.fake.garbage[FILE] = said(20.0)

@@ -10,7 +10,7 @@ import pytest
 from core.tests.fake_agent import CLUSTER, Host
 from core.tests.fake_framework import cluster_config, plugin_of
 
-from fallow_core.api.task_view import decisions
+from fallow_core.api.decisions import decisions
 from fallow_core.cli.main import main
 from fallow_core.errors import PluginLoadError
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
@@ -275,7 +275,7 @@ def test_explain_shows_who_was_spared_by_a_wrapper_and_why(tmp_path: Path, monke
     host.fill(92)
     host.run(5)
     assert host.killer.orders == []
-    said = [line for decided in decisions(host.evictor, host.now) for line in decided["outcomes"]]
+    said = [line for decided in decisions(host.evictor, host.now) for line in decided.outcomes]
     assert any("spared: it is the payroll (wrapper payroll)" in line for line in said), said
 
 

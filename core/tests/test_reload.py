@@ -1,12 +1,13 @@
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from core.tests.fake_framework import FLOOR, size
 from core.tests.reload_files import Place, framework
 
-from fallow_core.api import metrics
-from fallow_core.cli import render
+from fallow_core.api.encoding import to_json
+from fallow_core.cli.render_status import status_lines
 from fallow_core.model.policy import SwitchState
 from fallow_core.runtime import reload
 
@@ -37,6 +38,10 @@ def sizes(place: Place) -> dict[str, object]:
     return {name: place.frameworks[name].sizes()[f"{name}1"] for name in ("etl", "ops")}
 
 
+def shown(place: Place) -> dict[str, Any]:
+    return to_json(place.fallow.requests.status())
+
+
 def names(place: Place) -> list[str]:
     return sorted(place.fallow.controller.clusters)
 
@@ -61,8 +66,8 @@ def test_labels_and_selectors_add_and_remove_a_cluster_as_its_file_does(place: P
     place.until(lambda: names(place) == ["alpha/ops"])
     why = "its nodeSelector pool=batch does not match this host's labels (none)"
     status = place.fallow.requests.status()
-    assert status["not_selected"] == {"alpha/etl": why}
-    assert f"! alpha/etl: not used on this host: {why}" in "\n".join(render.status(status))
+    assert status.not_selected == {"alpha/etl": why}
+    assert f"! alpha/etl: not used on this host: {why}" in "\n".join(status_lines(status))
     assert len(lines("cluster_leaves")) == 1
     place.core(node="node: {name: n1, labels: {pool: batch}}")
     place.until(lambda: sizes(place) == {"etl": size(5), "ops": size(5)})
@@ -79,7 +84,7 @@ def test_a_weight_is_changed_without_another_instance(place: Place) -> None:
 def test_a_bad_file_is_refused_shown_and_the_old_one_stays(place: Place, lines: Lines) -> None:
     file = place.cluster("etl", "weigth: 4\n")
     place.until(lambda: place.fallow.refusals.files)
-    status = place.fallow.requests.status()
+    status = shown(place)
     (refused,) = status["refused_files"]
     assert refused["file"] == str(file)
     assert "unknown key; did you mean 'weight'?" in refused["problems"][0]
@@ -137,9 +142,7 @@ def test_a_changed_spec_is_built_beside_and_takes_the_rows_over(place: Place) ->
 def test_a_changed_spec_that_cannot_be_built_leaves_the_old_instance_at_work(place: Place) -> None:
     place.cluster("etl", host="nowhere")
     place.until(lambda: place.fallow.builds.failed)
-    assert (
-        "KeyError: 'nowhere'; the instance from before goes on" in place.fallow.requests.status()["failed"]["alpha/etl"]
-    )
+    assert "KeyError: 'nowhere'; the instance from before goes on" in shown(place)["failed"]["alpha/etl"]
     place.host.used = size(4)
     place.until(lambda: sizes(place) == {"etl": size(3), "ops": size(3)})
     place.cluster("etl")  # as it was
@@ -170,12 +173,12 @@ def test_reading_that_hangs_is_shown_and_keeps_nothing_from_going_on(
     hangs = threading.Event()
     place.wait["alpha"] = hangs
     place.cluster("etl", "weight: 4\n")
-    place.until(lambda: "reading the files takes too long" in str(place.fallow.requests.status()["config_problems"]))
+    place.until(lambda: "reading the files takes too long" in str(shown(place)["config_problems"]))
     place.host.used = size(4)
     place.until(lambda: sizes(place) == {"etl": size(3), "ops": size(3)})
     hangs.set()
     place.until(lambda: place.fallow.refusals.taken == 1)
-    assert place.fallow.requests.status()["config_problems"] == []
+    assert shown(place)["config_problems"] == []
 
 
 # Removed
@@ -187,14 +190,14 @@ def test_a_removed_cluster_gets_its_floor_and_leaves_when_nothing_of_it_runs(pla
     place.steps(1.2)
     (place.folder / "clusters.d" / "etl.yaml").unlink()
     place.until(lambda: sizes(place)["etl"] == FLOOR)
-    place.until(lambda: "tasks run on etl1" in place.fallow.requests.status()["departing"].values())
-    shown = "\n".join(render.status(place.fallow.requests.status()))
-    assert "alpha/etl: removed from the configuration, and still counted: tasks run on etl1" in " ".join(shown.split())
+    place.until(lambda: "tasks run on etl1" in shown(place)["removals"].values())
+    text = "\n".join(status_lines(place.fallow.requests.status()))
+    assert "alpha/etl: removed, but it still counts: tasks run on etl1" in " ".join(text.split())
     place.until(lambda: sizes(place)["ops"] == size(8))
     assert node.most.cpu_milli + place.frameworks["ops"].nodes["ops1"].most.cpu_milli <= 10_000
     node.allocated = size(0)
     place.until(lambda: names(place) == ["alpha/ops"] and place.frameworks["etl"].closed.is_set())
-    assert place.fallow.requests.status()["departing"] == {}
+    assert shown(place)["removals"] == {}
     assert lines("cluster_leaves") == ["cluster_leaves cluster=alpha/etl mode=floor"]
 
 
@@ -297,7 +300,7 @@ def test_what_a_process_keeps_for_life_is_refused_with_all_else_in_the_file(
     before = place.fallow.config
     place.core(more, capacity="capacity: {cpu: {watermark: 1%}}", **changes)
     place.read_again()
-    (problem,) = place.fallow.requests.status()["config_problems"]
+    (problem,) = shown(place)["config_problems"]
     assert f"fallow.yaml: {key}: restart Fallow for {key}" in problem
     assert place.fallow.config.policies == before.policies
     assert place.fallow.config.state_dir == before.state_dir
@@ -318,10 +321,7 @@ def test_a_bad_core_file_stays_out_and_cluster_files_still_count(place: Place) -
 
 def test_what_is_refused_and_when_files_were_read_is_measured(place: Place) -> None:
     def values(name: str) -> dict[tuple[str, ...], float]:
-        fallow = place.fallow
-        problems = len(fallow.config.problems)
-        found = metrics.families(fallow.controller, fallow.evictor, fallow.clock(), problems, fallow.refusals)
-        samples = [s for family in found for s in family.samples if s.name == name]
+        samples = [s for family in place.fallow.metrics() for s in family.samples if s.name == name]
         return {tuple(s.labels.values()): s.value for s in samples}
 
     at = values("fallow_config_last_taken_timestamp_seconds")[()]

@@ -1,17 +1,23 @@
-import json
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from core.tests.fake_framework import HONOURED, NODE, World, key, size
 
-from fallow_core.api import view
-from fallow_core.cli import render
+from fallow_core.api.encoding import from_json, to_json
+from fallow_core.api.explain import Explanation, run_explanation
+from fallow_core.api.operations import CheckResult, Restored
+from fallow_core.api.status import ProcessStatus, Status, run_status
+from fallow_core.cli.render_explain import explanation_lines
+from fallow_core.cli.render_operations import findings, restored
+from fallow_core.cli.render_status import MOST_IN_FLIGHT, status_lines
 from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
-from fallow_core.model.policy import PublishingMode, PublishingPolicy, SwitchState
+from fallow_core.errors import ControlError
+from fallow_core.model.node_policies import NodePolicies
+from fallow_core.model.policy import NodePolicy, PublishingMode, PublishingPolicy, ResourcePolicy, SwitchState
 from fallow_core.model.sample import NodeSample
+from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_core.planner.observations import NodeObservation, TaskSums
 from fallow_core.runtime import restore
 from fallow_hookspecs import (
@@ -35,23 +41,16 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path, monkeypatch, a={"a1": size(8), LONG_NAME: size(128)}, b={"b1": size(8)})
 
 
-def status(world: World, **more: Any) -> dict[str, Any]:
+def status(world: World, **more: Any) -> Status:
     """What a running Fallow would answer, as it comes out of the socket."""
-    answer = {
-        **view.status(world.controller, world.now),
-        "uptime_seconds": 12_345.0,
-        "config_file": "/etc/fallow/fallow.yaml",
-        "building": [],
-        "failed": {},
-        "config_problems": [],
-        "sample_problems": {},
-        "restoring": not world.left(),
-    }
-    return dict(json.loads(json.dumps(answer | more)))
+    process = ProcessStatus(uptime_seconds=12_345.0, config_file="/etc/fallow/fallow.yaml")
+    answer = to_json(run_status(world.controller, process, world.now))
+    return from_json(Status, answer | more)
 
 
-def explanation(world: World) -> dict[str, Any]:
-    return {**json.loads(json.dumps(view.explanation(world.controller, NODE.name, world.now))), "decisions": []}
+def explanation(world: World) -> Explanation:
+    answer = run_explanation(world.controller, NODE.name, world.now, (), None)
+    return from_json(Explanation, to_json(answer))
 
 
 def task(name: str, *, cores: float, gib: float) -> Task:
@@ -76,7 +75,7 @@ def readable(lines: list[str]) -> str:
 
 def test_status_before_anything_is_known_says_so(world: World) -> None:
     world.observe(NodeSample())
-    text = readable(render.status(status(world, building=["alpha/c"])))
+    text = readable(status_lines(status(world, building=["alpha/c"])))
     assert "publishing mode enforce (offers are sent), up 3 h, /etc/fallow/fallow.yaml" in text
     assert "! alpha/c: still being built" in text
     assert "CPU, cores   ?    ?       ?" in text
@@ -84,11 +83,20 @@ def test_status_before_anything_is_known_says_so(world: World) -> None:
     assert text.count("  no report yet\n  no node of this cluster is seen here") == 2
 
 
+def test_status_says_that_the_watermark_alone_keeps_a_node_from_lending(world: World) -> None:
+    policies = NodePolicies(default=NodePolicy(cpu=ResourcePolicy(watermark_percent=60)))
+    world.controller.configure(policies, world.policy, TakeBackPolicy())
+    world.used = size(6.5)
+    world.run(3)
+    text = readable(status_lines(status(world)))
+    assert "! n1: nothing to lend: 65 % of CPU is in use and the watermark is 60 %" in text
+
+
 def test_status_in_observe_mode_says_that_nothing_is_sent(world: World) -> None:
     world.policy = PublishingPolicy(mode=PublishingMode.OBSERVE)
     world.start()
     world.run(3)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert "publishing mode observe (nothing is sent)" in text
     assert "due: cpu: schedulers may promise more than there is" in text
 
@@ -96,7 +104,7 @@ def test_status_in_observe_mode_says_that_nothing_is_sent(world: World) -> None:
 def test_status_shows_a_row_with_all_its_sizes(world: World) -> None:
     world.frameworks["b"].nodes["b1"].allocated = size(1, 0.5)
     world.run(3)
-    lines = render.status(status(world))
+    lines = status_lines(status(world))
     at = lines.index("  b1   running, seen 0 s ago")
     assert [line.split() for line in lines[at - 1 : at + 3]] == [
         ["ALLOCATED", "IN", "FORCE", "IN", "FLIGHT", "BELIEF", "OFFER", "FLOOR", "AT", "FIRST"],
@@ -112,8 +120,8 @@ def test_status_shows_the_newest_of_many_sizes_in_flight(world: World) -> None:
     for used in range(2, 8):
         world.used = size(used)
         world.run(2)
-    assert len(world.row("b", "b1").in_flight) > render.MOST_IN_FLIGHT
-    text = readable(render.status(status(world)))
+    assert len(world.row("b", "b1").in_flight) > MOST_IN_FLIGHT
+    text = readable(status_lines(status(world)))
     assert "..., 3.00, 2.50, 2.00, 1.50  " in text
 
 
@@ -134,7 +142,7 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "journal_lost": "/var/lib/fallow/published.jsonl was unreadable",
         "restoring": True,
     }
-    text = readable(render.status(status(world, **more)))
+    text = readable(status_lines(status(world, **more)))
     assert "switch hold (by ada: the end of the quarter" in text
     assert "refused: this node is refused: unknown node" in text
     assert "! report failed: ConnectionError: resourceManager.admin" in text
@@ -144,7 +152,7 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "! cpu: CPU time of the host went backwards",
         "! cannot write /var/lib/fallow/published.jsonl",
         "! /var/lib/fallow/published.jsonl was unreadable",
-        "! the sizes found first are being put back",
+        "! the original sizes are being put back",
     ):
         assert problem in text
 
@@ -154,17 +162,17 @@ def test_status_shows_that_somebody_else_changed_a_size(world: World) -> None:
     world.hold("alpha/b acts")
     world.frameworks["b"].nodes["b1"].in_force = size(9)
     world.run(12)
-    assert "    somebody else changed the size" in render.status(status(world))
+    assert "    somebody else changed the size" in status_lines(status(world))
 
 
 def test_status_shows_a_lane_that_backs_off(world: World) -> None:
     world.frameworks["a"].fails = ConnectionError("reset")
     world.run(2)
     world.tick(0.2)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert "! offers failed: ConnectionError: reset\n  ! acts backing off after 1 failure: next try in 1 s" in text
     world.tick(2)
-    assert "next try with the next call that is due" in readable(render.status(status(world)))
+    assert "next try with the next call that is due" in readable(status_lines(status(world)))
 
 
 def test_status_shows_a_lane_that_hangs(world: World) -> None:
@@ -172,7 +180,7 @@ def test_status_shows_a_lane_that_hangs(world: World) -> None:
     world.hold("alpha/a acts")
     world.used = size(5)
     world.run(40)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert "! acts stalled: a call runs for" in text
 
 
@@ -181,7 +189,7 @@ def test_status_shows_a_broken_lane_without_a_next_try(world: World) -> None:
     world.frameworks["a"].fails = Broken("no such user")
     world.used = size(5)
     world.run(2)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert "! offers failed: no such user\n  ! acts broken: no further call before the configuration is changed" in text
 
 
@@ -189,7 +197,7 @@ def test_status_says_which_resource_a_framework_ignores(world: World) -> None:
     world.run(2)
     ignored = ResourceCapability(honoured=False)
     world.cluster("a").capabilities = Capabilities(cpu=ignored, memory=HONOURED)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert text.count("! the framework ignores cpu: its offers hold nothing back") == 1
 
 
@@ -197,7 +205,7 @@ def test_status_shows_what_an_earlier_process_knew_and_nobody_has_reported(world
     world.run(3)
     world.start("a")
     world.run(2)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert "! alpha/b b1: known from before and not reported yet; until then nothing grows" in text
 
 
@@ -207,7 +215,7 @@ def test_status_shows_what_an_earlier_process_knew_and_nobody_has_reported(world
 def test_an_explanation_recomputes_to_the_same_numbers(world: World) -> None:
     world.used = size(3)
     world.run(4)
-    text = readable(render.explanation(explanation(world)))
+    text = readable(explanation_lines(explanation(world)))
     assert "system  3.00 = the larger of: in use 3.00 − its batch 0.00; reserved 0.00" in text
     assert "margin  0.00 = 10.00 × (100 − watermark 100) %" in text
     assert "batch   7.00 = 10.00 − margin − system, from 0 to 10.00   (measured 0 s ago)" in text
@@ -217,7 +225,7 @@ def test_an_explanation_recomputes_to_the_same_numbers(world: World) -> None:
 
 def test_an_explanation_before_anything_is_known_says_so(world: World) -> None:
     world.observe(NodeSample())
-    text = readable(render.explanation(explanation(world)))
+    text = readable(explanation_lines(explanation(world)))
     assert text.count("never measured: no size changes") == 2
 
 
@@ -227,7 +235,7 @@ def test_an_explanation_says_what_is_due_and_in_observe_mode_that_it_is_not_sent
     world.run(3)
     world.controller.set_switch("alpha/b", SwitchState.DRAIN, "ada", "")
     world.run(1)
-    text = readable(render.explanation(explanation(world)))
+    text = readable(explanation_lines(explanation(world)))
     assert text.startswith("node n1, publishing mode observe (nothing is sent)")
     assert "due at once: alpha/b b1 to CPU, cores: 0.20, memory, GiB: 0.25; cpu: schedulers may promise" in text
     assert "(switched to drain; raised to the floor)" in text
@@ -242,7 +250,7 @@ def test_an_explanation_says_what_waits_and_which_offer_is_too_small_for_it(worl
     world.used = size(2)
     world.run(200)
     assert len(world.frameworks["b"].calls) == calls
-    text = " ".join(readable(render.explanation(explanation(world))).split())
+    text = " ".join(readable(explanation_lines(explanation(world))).split())
     assert (
         "alpha/b has pending CPU, cores: 64.00, memory, GiB: 64.00 (smallest request CPU, cores: 16.00, memory, GiB:"
         " 16.00; largest CPU, cores: 32.00, memory, GiB: 32.00); 4 containers of ada in root"
@@ -260,7 +268,7 @@ def test_an_explanation_says_what_cpu_that_is_not_honoured_does_to_memory(world:
     world.observed = NodeObservation(tasks={key("a", "a1"): half_a_gib_a_core})
     world.start()
     world.run(15)
-    text = " ".join(readable(render.explanation(explanation(world))).split())
+    text = " ".join(readable(explanation_lines(explanation(world))).split())
     assert "no more than the tasks need that batch CPU is for, 5.00)" in text
     assert text.count("(not honoured)") == 2
 
@@ -270,7 +278,7 @@ def test_an_explanation_says_which_switch_counts_by_whom_and_what_it_does(world:
     world.controller.set_switch("alpha/a", SwitchState.HOLD, "bob", "")
     world.controller.set_switch("all", SwitchState.STOP, "ada", "audit")
     world.run(1)
-    text = readable(render.explanation(explanation(world)))
+    text = readable(explanation_lines(explanation(world)))
     for name in ("alpha/a", "alpha/b"):
         assert f"{name}: all is switched to stop by ada: audit; no new work starts, and what does not" in text
     assert "bob" not in text
@@ -286,7 +294,7 @@ def test_findings_are_marked_and_advice_stands_below_what_is_not_well() -> None:
         Finding(subject="admin rights", ok=False, detail=LONG_REASON, advice="add the user to " + LONG_REASON),
         Finding(subject="running Fallow", ok=None, detail="none", advice="start it"),
     ]
-    lines = render.findings([render.finding_values("yarn/etl", each) for each in found])
+    lines = findings([CheckResult(about="yarn/etl", **asdict(each)) for each in found])
     text = readable(lines)
     assert lines[0] == "ok     yarn/etl: state directory: /var/lib/fallow can be written"
     assert lines[1].startswith("WRONG  yarn/etl: admin rights: resourceManager.admin")
@@ -307,19 +315,18 @@ def test_restore_says_what_became_of_each_row(world: World) -> None:
     world.frameworks["a"].nodes["a1"].allocated = size(9, 1)
     world.run(12)
     answer = restore.outcome(status(world, failed={"alpha/c": LONG_REASON}))
-    text = readable(render.restored(answer))
-    assert not answer["done"]
-    assert (
-        "alpha/a a1: restored; still allocated above it: cpu_milli; in force CPU, cores: 8.00, memory, GiB: 8.00"
-        in text
-    )
+    text = readable(restored(answer))
+    assert not answer.done
+    assert "alpha/a a1: restored; still allocated above it: cpu; in force CPU, cores: 8.00, memory, GiB: 8.00" in text
     assert f"alpha/a {LONG_NAME}: restored; in force CPU, cores: 128.00, memory, GiB: 128.00" in text
     assert "alpha/b b1: NOT restored: refused: this node is refused: access denied; in force" in text
     assert "! alpha/c: resourceManager.admin" in text
 
 
 def test_restore_without_any_node_says_so() -> None:
-    assert render.restored({"rows": [], "problems": []}) == ["no node of any cluster is here: nothing to put back"]
+    assert restored(Restored(done=True, rows=(), groups=(), problems=())) == [
+        "no node of any cluster is here: nothing to put back"
+    ]
 
 
 # Words and numbers
@@ -358,10 +365,10 @@ def test_nothing_that_a_framework_says_does_something_to_a_terminal(bad: str) ->
     assert printable(f"a{bad}b").isprintable()
 
 
-@pytest.mark.parametrize("show", [render.status, render.explanation])
-def test_an_answer_of_another_version_is_told_by_the_missing_key(show: Callable[[Any], list[str]]) -> None:
-    with pytest.raises(KeyError):
-        show({})
+@pytest.mark.parametrize("kind", [Status, Explanation])
+def test_an_answer_of_another_version_is_told_by_the_missing_key(kind: type) -> None:
+    with pytest.raises(ControlError, match="missing required field"):
+        from_json(kind, {})
 
 
 def test_what_is_refused_and_switched_is_told_with_who_and_why(world: World) -> None:
@@ -369,6 +376,6 @@ def test_what_is_refused_and_switched_is_told_with_who_and_why(world: World) -> 
     world.controller.set_switch("all", SwitchState.STOP, "ada", "audit")
     world.used = size(-1)
     world.run(3)
-    text = readable(render.status(status(world)))
+    text = readable(status_lines(status(world)))
     assert "! all is switched to stop by ada: audit" in text
     assert f"! nodes: sample of cpu of {NODE.name} is refused: used is negative" in text

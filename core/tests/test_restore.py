@@ -4,11 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core.tests import live_values
 from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 
 from fallow_core.api import control_socket
 from fallow_core.api.control_socket import ControlServer, Peer, ask
+from fallow_core.api.encoding import from_json, to_json
+from fallow_core.api.status import Status
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config
 from fallow_core.errors import ControlError, StateError
@@ -62,8 +65,8 @@ def test_a_running_fallow_puts_the_sizes_found_first_back(
     until(fallow, lambda: framework.sizes() == {"a1": size(6)})
     with serving(fallow):
         answer = restore.restore(settings, "somebody")
-        assert answer["done"], answer
-        assert [row["detail"] for row in answer["rows"]] == ["restored"]
+        assert answer.done, answer
+        assert [row.detail for row in answer.rows] == ["restored"]
         assert framework.sizes() == {"a1": size(8)}
         switch = ask(settings.control_socket, {"request": "status"})["clusters"][0]["switch"]
         assert (switch["state"], switch["who"]) == ("restored", OPERATOR)  # as the kernel says
@@ -75,8 +78,8 @@ def test_without_a_running_fallow_this_process_puts_them_back(
 ) -> None:
     lend(settings, host, framework)
     answer = restore.restore(settings, "ada")
-    assert answer["done"], answer
-    assert answer["rows"] == [
+    assert answer.done, answer
+    assert [to_json(row) for row in answer.rows] == [
         {
             "cluster": "alpha/etl",
             "framework_node": "a1",
@@ -120,8 +123,8 @@ def test_a_restore_sends_no_other_size_on_its_way(settings: Config, host: FakeHo
 
 def test_nothing_changed_is_nothing_to_put_back(settings: Config, framework: Framework) -> None:
     answer = restore.restore(settings, "ada")
-    assert answer["done"], answer
-    assert [row["detail"] for row in answer["rows"]] == ["never changed by Fallow"]
+    assert answer.done, answer
+    assert [row.detail for row in answer.rows] == ["never changed by Fallow"]
     assert framework.calls == []
 
 
@@ -132,11 +135,11 @@ def test_a_framework_that_is_away_is_a_restore_that_is_not_done(
     lend(settings, host, framework)
     framework.reports_fail = ConnectionError("refused")
     answer = restore.restore(settings, "ada")
-    assert not answer["done"]
-    assert answer["problems"] == [
+    assert not answer.done
+    assert answer.problems == (
         "alpha/etl: no report yet; ConnectionError: refused",
         "alpha/etl a1: changed by Fallow once, and not reported now",
-    ]
+    )
 
 
 def test_a_refused_size_is_a_restore_that_is_not_done_and_not_waited_for(
@@ -146,8 +149,8 @@ def test_a_refused_size_is_a_restore_that_is_not_done_and_not_waited_for(
     lend(settings, host, framework)
     framework.refuses = {"a1": Refusal.ACCESS_DENIED}
     answer = restore.restore(settings, "ada")
-    assert not answer["done"]
-    assert [row["detail"] for row in answer["rows"]] == ["NOT restored: refused: this node is refused: access denied"]
+    assert not answer.done
+    assert [row.detail for row in answer.rows] == ["NOT restored: refused: this node is refused: access denied"]
 
 
 def test_a_node_that_is_away_is_a_restore_that_is_not_done(
@@ -156,8 +159,8 @@ def test_a_node_that_is_away_is_a_restore_that_is_not_done(
     lend(settings, host, framework)
     framework.nodes["a1"].state = NodeState.UNHEALTHY
     answer = restore.restore(settings, "ada")
-    assert not answer["done"]
-    assert [row["detail"] for row in answer["rows"]] == ["NOT restored: the node is unhealthy"]
+    assert not answer.done
+    assert [row.detail for row in answer.rows] == ["NOT restored: the node is unhealthy"]
 
 
 def test_a_size_that_does_not_arrive_is_a_restore_that_is_not_done(
@@ -167,8 +170,8 @@ def test_a_size_that_does_not_arrive_is_a_restore_that_is_not_done(
     lend(settings, host, framework)
     framework.delay_seconds = 1e9
     answer = restore.restore(settings, "ada")
-    assert not answer["done"]
-    assert [row["detail"] for row in answer["rows"]] == ["NOT restored: sent, but not seen in force yet"]
+    assert not answer.done
+    assert [row.detail for row in answer.rows] == ["NOT restored: sent, but not seen in force yet"]
 
 
 def test_a_plugin_that_cannot_be_built_is_a_restore_that_is_not_done(
@@ -181,47 +184,37 @@ def test_a_plugin_that_cannot_be_built_is_a_restore_that_is_not_done(
         raise FileNotFoundError("/etc/etl.token")
 
     answer = restore.restore(config(settings.file.parent, {"etl": fail}), "ada")
-    assert not answer["done"]
-    assert "FileNotFoundError: /etc/etl.token" in answer["problems"][0]
+    assert not answer.done
+    assert "FileNotFoundError: /etc/etl.token" in answer.problems[0]
 
 
 def test_a_broken_cluster_file_is_a_restore_that_is_not_done(settings: Config) -> None:
     problem = Problem(file=Path("/etc/fallow/clusters.d/ops.yaml"), line=3, message="unknown key 'usr'")
     answer = restore.restore(config(settings.file.parent, {}, problems=(problem,)), "ada")
-    assert answer == {"done": False, "rows": [], "groups": [], "problems": [str(problem)]}
+    assert to_json(answer) == {"done": False, "rows": [], "groups": [], "problems": [str(problem)]}
 
 
 def test_work_above_the_size_found_first_is_told(settings: Config, host: FakeHost, framework: Framework) -> None:
     lend(settings, host, framework)
     framework.nodes["a1"].allocated = size(9, 1)
     answer = restore.restore(settings, "ada")
-    assert answer["done"]
-    assert [row["detail"] for row in answer["rows"]] == ["restored; still allocated above it: cpu_milli"]
+    assert answer.done
+    assert [row.detail for row in answer.rows] == ["restored; still allocated above it: cpu"]
 
 
 def test_a_row_whose_size_in_force_is_not_known_is_not_done() -> None:
-    size_of = {"cpu_milli": 8000, "memory_bytes": BYTES}
-    row: dict[str, Any] = {
-        "framework_node": "a1",
-        "original": size_of,
-        "in_force": None,
-        "newest": None,
-        "state": "running",
-    }
-    row |= {"refusal": "", "allocated": size_of}
-    cluster = {"cluster": "alpha/etl", "rows": [row], "report_age_seconds": 1.0, "failing": {}}
-    status = {"clusters": [cluster], "nodes": [], "config_problems": [], "failed": {}, "building": []}
-    answer = outcome(status)
-    assert not answer["done"]
-    assert answer["rows"][0]["detail"] == "NOT restored: the node is running"
+    found = live_values.cluster("alpha/etl", live_values.row("n1", in_force=None, newest=None, original=size(8)))
+    answer = outcome(from_json(Status, live_values.status(clusters=(found,))))
+    assert not answer.done
+    assert answer.rows[0].detail == "NOT restored: the node is running"
 
 
 def test_a_node_that_is_gone_is_nothing_to_put_back(settings: Config, host: FakeHost, framework: Framework) -> None:
     lend(settings, host, framework)
     framework.nodes["a1"].state = NodeState.GONE
     answer = restore.restore(settings, "ada")
-    assert answer["done"]
-    assert [row["detail"] for row in answer["rows"]] == ["gone, nothing to put back"]
+    assert answer.done
+    assert [row.detail for row in answer.rows] == ["gone, nothing to put back"]
 
 
 def test_a_disk_that_cannot_be_written_is_a_clear_error_and_sends_nothing(
@@ -260,5 +253,5 @@ def test_a_fallow_that_starts_meanwhile_is_kept_away(settings: Config, host: Fak
         seen.append(str(caught.value))
 
     framework.seen = start
-    assert restore.restore(settings, "ada")["done"]
+    assert restore.restore(settings, "ada").done
     assert seen[0].startswith("a Fallow is running already")

@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +5,9 @@ import pytest
 from core.tests.fake_agent import CLUSTER, Host, task
 from core.tests.qos_values import GIB
 
-from fallow_core.api import task_view
+from fallow_core.api.decisions import decisions
+from fallow_core.api.encoding import to_json
+from fallow_core.api.tasks import tasks
 from fallow_core.state.terminations_file import FILE_NAME
 from fallow_hookspecs import Application, KillResult, TaskState
 
@@ -20,13 +21,11 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def shown(host: Host) -> dict[str, dict[str, Any]]:
-    found = task_view.tasks(host.evictor, host.now)
-    return {task["task"]: task for task in json.loads(json.dumps(found))["tasks"]}
+    return {task["task"]: task for task in to_json(tasks(host.evictor, host.now))["tasks"]}
 
 
 def newest(host: Host) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(task_view.decisions(host.evictor, host.now)))[0]
-    return found
+    return to_json(decisions(host.evictor, host.now)[0])
 
 
 # Tasks
@@ -89,7 +88,7 @@ def test_what_spoils_the_picture_is_told(host: Host) -> None:
     host.complete = False
     host.tick()
     host.evictor.save_error = "cannot write it"
-    found = task_view.tasks(host.evictor, host.now)
+    found = to_json(tasks(host.evictor, host.now))
     assert found["node"] == "n1"
     assert found["incomplete"] == {CLUSTER: "the NodeManager does not answer"}
     assert found["terminations_error"] == "cannot write it"
@@ -150,5 +149,5 @@ def test_the_newest_choice_comes_first(host: Host) -> None:
     host.tick()
     host.fill(99)
     host.run(5)
-    victims = [decision["victims"] for decision in task_view.decisions(host.evictor, host.now)]
+    victims = [to_json(decision)["victims"] for decision in decisions(host.evictor, host.now)]
     assert victims == [[[CLUSTER, "old"]], [[CLUSTER, "young"]]]

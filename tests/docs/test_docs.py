@@ -57,6 +57,15 @@ def test_the_reference_has_every_hook(hook: str) -> None:
     assert f'id="fallow_hookspecs.hooks.{hook}"' in page("reference/hooks")
 
 
+def test_the_reference_has_every_field_of_json() -> None:
+    text = page("reference/json")
+    types = generated.json_types()[1]
+    fields = [field for schema in types.values() for field in schema.get("properties", {})]
+    assert len(fields) > 100
+    assert [name for name in types if f'id="{name.lower()}"' not in text] == []
+    assert [field for field in fields if f">{field}<" not in text] == []
+
+
 def test_the_reference_has_every_clause() -> None:
     text = words("reference/conformance").replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     assert [

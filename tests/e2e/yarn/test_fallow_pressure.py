@@ -264,7 +264,7 @@ def test_the_cheapest_task_that_frees_enough_ends_gracefully_and_nothing_else_do
         assert freed.endswith("short of 0")
         wait_for(lambda: "gone within its grace" in decisions(fallow)[0]["outcomes"][0], SECONDS, "its outcome")
         explained = " ".join(fallow.succeed("explain").split())
-        assert "memory_evict ended 1 tasks" in explained
+        assert "memory_evict terminated 1 task" in explained
         assert "gone within its grace" in explained
         assert hogs.errors() == []
 
@@ -358,7 +358,7 @@ def test_observe_ends_nothing_and_says_whom_enforce_would_have_ended(
         assert (first["enforced"], first["outcomes"]) == (False, [])
         assert f"terminates {hogs.youngest}: frees " in first["arithmetic"][1]
         assert hogs.youngest in logged(fallow, "tasks_would_terminate")[0]
-        assert "would have ended (observe) 1 tasks" in " ".join(fallow.succeed("explain").split())
+        assert "would have terminated (observe) 1 task" in " ".join(fallow.succeed("explain").split())
         assert logged(fallow, "tasks_terminate") + logged(fallow, "kill_ordered") == []
         assert terminations(fallow) == []
         assert hogs.told_to_end() == set()

@@ -6,146 +6,74 @@ What is not known has no sample.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from fallow_core.config.refused_files import Refusals
-from fallow_core.errors import FallowError
-from fallow_core.ledger.rows import Row
-from fallow_core.log import event
-from fallow_core.model.policy import PublishingMode, SwitchState
+from fallow_core.api.status import VALID, ConfigReads, RefusedFile, Status
+from fallow_core.model.policy import SwitchState
+from fallow_core.planner.switches import Switch
 from fallow_core.plugins.lanes import LaneState
-from fallow_core.plugins.session import CALLS, ClusterSession
+from fallow_core.plugins.session import CALLS
 from fallow_hookspecs import ResourceName, TaskState
 
 if TYPE_CHECKING:
     from fallow_core.agent.eviction.evictor import Evictor
-    from fallow_core.agent.remote_ledger import RemoteLedger
-    from fallow_core.controller.controller import Controller
-    from fallow_core.ledger.entries import ResourceLedger
-
-log = logging.getLogger("fallow.metrics")
+    from fallow_core.api.throttling import ThrottlingStatus
 
 UNITS: Mapping[ResourceName, tuple[str, float]] = {"cpu": ("cores", 1000.0), "memory": ("bytes", 1.0)}
 
 Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float | None]]
 
-NODE_METRICS: Mapping[str, tuple[str, Callable[[ResourceLedger], int | None]]] = {
-    "capacity": ("What the node has.", lambda ledger: ledger.capacity.capacity if ledger.capacity else None),
-    "used": (
-        "What is in use on the node, batch included.",
-        lambda ledger: ledger.capacity.used if ledger.capacity else None,
-    ),
-    "batch_used": (
-        "What processes below a framework's daemons use.",
-        lambda ledger: ledger.capacity.batch_used if ledger.capacity else None,
-    ),
-    "batch": ("What the node can lend now.", lambda ledger: ledger.capacity.batch if ledger.capacity else None),
-    "allocated": ("What all accounts have promised to tasks.", lambda ledger: ledger.allocated),
-    "believed": ("The most that all schedulers together may still promise.", lambda ledger: ledger.believed),
-    "exposure": ("Beliefs above batch capacity.", lambda ledger: ledger.exposure),
-    "overdraft": ("Allocations above batch capacity.", lambda ledger: ledger.overdraft),
+NODE_METRICS: Mapping[str, str] = {
+    "capacity": "What the node has.",
+    "used": "What is in use on the node, batch included.",
+    "batch_used": "What processes below a framework's daemons use.",
+    "batch": "What the node can lend now.",
+    "allocated": "What all accounts have promised to tasks.",
+    "believed": "The most that all schedulers together may still promise.",
+    "exposure": "Beliefs above batch capacity.",
+    "overdraft": "Allocations above batch capacity.",
 }
-ROW_METRICS: Mapping[str, tuple[str, Callable[[Row, ResourceName], int | None]]] = {
-    "allocated": (
-        "What the framework has promised to tasks on this node of its.",
-        lambda row, resource: row.allocated.amount(resource),
-    ),
-    "in_force": (
-        "The size that the framework's scheduler works with.",
-        lambda row, resource: row.in_force.amount(resource) if row.in_force is not None else None,
-    ),
-    "belief": ("The most that the framework's scheduler may still promise.", Row.belief),
+"""Fields of a node's resource."""
+ROW_METRICS: Mapping[str, str] = {
+    "allocated": "What the framework has promised to tasks on this node of its.",
+    "in_force": "The size that the framework's scheduler works with.",
+    "belief": "The most that the framework's scheduler may still promise.",
+    "offer": "The size that the ledger wants for the row.",
 }
-CLUSTER_COUNTERS: Mapping[str, tuple[str, Callable[[ClusterSession], int]]] = {
-    "fallow_offers_sent": ("Sizes handed to the framework.", lambda cluster: cluster.counts.offers_sent),
-    "fallow_offers_refused": ("Sizes that the framework refused.", lambda cluster: cluster.counts.offers_refused),
-    "fallow_plugin_call_failures": ("Calls without an answer.", lambda cluster: cluster.counts.calls_failed),
+"""Fields of a row."""
+CLUSTER_COUNTERS: Mapping[str, tuple[str, str]] = {
+    "fallow_offers_sent": ("offers_sent", "Sizes handed to the framework."),
+    "fallow_offers_refused": ("offers_refused", "Sizes that the framework refused."),
+    "fallow_plugin_call_failures": ("calls_failed", "Calls without an answer."),
 }
-
-
-def serve(address: str, port: int, collect: Callable[[], list[Metric]]) -> Callable[[], None]:
-    """Serve `/metrics`; the result stops it.
-
-    :raises FallowError: the address cannot be used.
-    """
-    registry = CollectorRegistry()
-    registry.register(_Scrape(collect))
-    try:
-        server, thread = start_http_server(port, addr=address, registry=registry)
-    except OSError as error:
-        raise FallowError(
-            f"cannot serve metrics on {address}:{port}: {error.strerror}; set metrics, or metrics: off"
-        ) from error
-
-    def stop() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join(timeout=1)
-
-    return stop
-
-
-class _Scrape(Collector):
-    def __init__(self, collect: Callable[[], list[Metric]]) -> None:
-        self._collect = collect
-
-    def describe(self) -> Iterable[Metric]:
-        return []
-
-    def collect(self) -> Iterable[Metric]:
-        try:
-            return self._collect()
-        except FallowError as error:
-            event(log, logging.WARNING, "scrape_failed", reason=error)
-            raise ConnectionAbortedError from error  # ends the connection; any other error prints a traceback
+"""Fields of a cluster's counts."""
+THROTTLING_COUNTERS: Mapping[str, tuple[str, str]] = {
+    "fallow_group_changes": ("changes", "Values written to control groups."),
+    "fallow_group_resets": ("resets", "Values that others had changed since."),
+    "fallow_reclaimed_bytes": ("pushed_out_bytes", "Memory of batch that was pushed out."),
+}
+"""Fields of the counts of throttling."""
 
 
 def families(
-    controller: Controller, agent: Evictor, now: float, config_problems: int, refusals: Refusals | None = None
+    status: Status, switches: Mapping[str, Switch], agent: Evictor, throttling: ThrottlingStatus
 ) -> list[Metric]:
-    """All metrics of `fallow run` now. `config_problems`: mistakes in files, which are not in force."""
-    text = "0 while the journal cannot be written: then sizes only shrink."
+    """All metrics of `fallow run` or `fallow agent` now. `switches`: all that were ever set, by scope."""
     return [
-        *_build(controller.state.publishing.mode, config_problems),
-        _gauge("fallow_journal_writable", text, (), [((), not controller.journal_error)]),
-        *_nodes(controller),
-        *_rows(controller),
-        *_clusters(controller, now),
-        *_tasks(controller, agent),
-        _take_backs(controller),
-        *_files(refusals or Refusals()),
+        *_process(status),
+        *_nodes(status),
+        *(_rows(status) if status.role == "run" else ()),
+        *_clusters(status, switches),
+        *_tasks(status, agent),
+        *_files(status.refused_files, status.config_reads),
+        *throttling_families(agent.node.name, throttling),
     ]
-
-
-def families_of_agent(
-    followed: RemoteLedger, agent: Evictor, now: float, config_problems: int, refusals: Refusals
-) -> list[Metric]:
-    """All metrics of `fallow agent` now: those of `fallow run` that concern it, and whether it has a ledger's row."""
-    text = "1 if a controller's row of the ledger counts: without one no task is terminated for overdraft."
-    return [
-        *_build(PublishingMode.OBSERVE, config_problems),
-        _gauge("fallow_ledger_row_counts", text, ("node",), [((agent.node.name,), followed.row is not None)]),
-        *_nodes(followed),
-        *_clusters(followed, now),
-        *_tasks(followed, agent),
-        *_files(refusals),
-    ]
-
-
-def _build(mode: PublishingMode, config_problems: int) -> Iterator[Metric]:
-    build = ((version("fallow-core"), str(mode)), 1)
-    yield _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build])
-    text = "Mistakes in files, which are not in force."
-    yield _gauge("fallow_config_problems", text, (), [((), config_problems)])
 
 
 def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
@@ -156,89 +84,119 @@ def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
     return family
 
 
-def _nodes(controller: Controller | RemoteLedger) -> Iterator[Metric]:
+def _counter(name: str, text: str, labels: Labels, samples: Iterable[tuple[Labels, float]]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def _process(status: Status) -> Iterator[Metric]:
+    build = ((version("fallow-core"), str(status.mode)), 1)
+    yield _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build])
+    problems = sum(len(file.problems) for file in status.refused_files)
+    yield _gauge("fallow_config_problems", "Mistakes in files, which are not in force.", (), [((), problems)])
+    if status.role == "agent":
+        text = "1 if a controller's grant is valid: without one no task is terminated for overdraft."
+        grants = [((node.node,), status.node_grant == VALID) for node in status.nodes]
+        yield _gauge("fallow_node_grant_valid", text, ("node",), grants)
+    else:
+        text = "0 while the journal cannot be written: then sizes only shrink."
+        yield _gauge("fallow_journal_writable", text, (), [((), not status.journal_error)])
+        started = [((name,), count) for name, count in status.take_backs_started.items()]
+        yield _counter("fallow_take_backs_started", "Take-backs that were started.", ("cluster",), started)
+
+
+def _nodes(status: Status) -> Iterator[Metric]:
     for resource, (unit, divisor) in UNITS.items():
-        ledgers = {node: ledger.of(resource) for node, ledger in controller.ledgers.items()}
-        for what, (text, value) in NODE_METRICS.items():
-            amounts = {node: value(ledger) for node, ledger in ledgers.items()}
-            samples = (((node,), None if it is None else it / divisor) for node, it in amounts.items())
+        found = [((node.node,), node.of(resource)) for node in status.nodes]
+        for what, text in NODE_METRICS.items():
+            amounts = [(labels, getattr(it, what)) for labels, it in found]
+            samples = [(labels, None if amount is None else amount / divisor) for labels, amount in amounts]
             yield _gauge(f"fallow_node_{what}_{resource}_{unit}", text, ("node",), samples)
-        ages = [((node,), ledger.sample_age_seconds) for node, ledger in ledgers.items()]
+        ages = [(labels, it.sample_age_seconds) for labels, it in found]
         name = f"fallow_node_{resource}_sample_age_seconds"
         yield _gauge(name, "Age of the newest good reading.", ("node",), ages)
 
 
-def _rows(controller: Controller) -> Iterator[Metric]:
+def _rows(status: Status) -> Iterator[Metric]:
     labels = ("node", "cluster", "framework_node")
+    rows = [((row.node, it.cluster, row.framework_node), row) for it in status.clusters for row in it.rows]
     for resource, (unit, divisor) in UNITS.items():
-        for what, (text, value) in ROW_METRICS.items():
-            amounts = {row.key: value(row, resource) for row in controller.rows}
-            samples = ((key, None if it is None else it / divisor) for key, it in amounts.items())
+        for what, text in ROW_METRICS.items():
+            sizes = [(key, getattr(row, what)) for key, row in rows]
+            samples = [(key, None if size is None else size.amount(resource) / divisor) for key, size in sizes]
             yield _gauge(f"fallow_row_{what}_{resource}_{unit}", text, labels, samples)
-        entries = [entry for ledger in controller.ledgers.values() for entry in ledger.of(resource).rows]
-        offers = [(entry.key, entry.size / divisor) for entry in entries]
-        name = f"fallow_row_offer_{resource}_{unit}"
-        yield _gauge(name, "The size that the ledger wants for the row.", labels, offers)
 
 
-def _clusters(controller: Controller | RemoteLedger, now: float) -> Iterator[Metric]:
-    clusters = dict(sorted(controller.clusters.items()))
-    up = [((name,), name in clusters) for name in controller.names]
+def _clusters(status: Status, switches: Mapping[str, Switch]) -> Iterator[Metric]:
+    clusters, names = status.clusters, status.configured
+    built = {cluster.cluster for cluster in clusters}
+    up = [((name,), name in built) for name in names]
     yield _gauge("fallow_cluster_up", "1 if the cluster's plugin instance was built.", ("cluster",), up)
-    switches = [((n, state), state is controller.switch(n).state) for n in controller.names for state in SwitchState]
-    yield _gauge("fallow_cluster_switch", "1 for the state of the switch.", ("cluster", "state"), switches)
-    stored = controller.journal.memory.switches.items()
-    scopes = [((scope, state), state is switch.state) for scope, switch in stored for state in SwitchState]
+    states = [((n, state), state is switches.get(n, Switch()).state) for n in names for state in SwitchState]
+    yield _gauge("fallow_cluster_switch", "1 for the state of the switch.", ("cluster", "state"), states)
+    scopes = [((scope, state), state is switch.state) for scope, switch in switches.items() for state in SwitchState]
     yield _gauge("fallow_switch", "1 for the state of each switch that was ever set.", ("scope", "state"), scopes)
-    every = [controller.refused, *(it.refused for it in clusters.values())]
-    refused = [((it.source, kind, name), 1) for it in every for kind, name in it.now]
+    refused = [((it.source, it.kind, it.of), 1) for it in status.refused_inputs]
     labels = ("source", "kind", "of")
     yield _gauge("fallow_input_refused", "1 for an input that cannot be true and is refused.", labels, refused)
-    ages = [((name,), None if it.reported_at is None else now - it.reported_at) for name, it in clusters.items()]
+    ages = [((it.cluster,), it.report_age_seconds) for it in clusters]
     yield _gauge("fallow_cluster_report_age_seconds", "Age of the newest report.", ("cluster",), ages)
-    failing = [((name, call), call in cluster.failing) for name, cluster in clusters.items() for call in CALLS]
+    failing = [((it.cluster, call), call in it.failing) for it in clusters for call in CALLS]
     yield _gauge("fallow_plugin_call_failing", "1 if the last call of the kind failed.", ("cluster", "call"), failing)
     lanes = [
-        ((name, lane, state), state is health.state)
-        for name, found in ((name, cluster.instance.health()) for name, cluster in clusters.items())
-        for lane, health in (("reads", found.reads), ("acts", found.acts))
+        ((it.cluster, name, state), state is lane.state)
+        for it in clusters
+        for name, lane in (("reads", it.reads), ("acts", it.acts))
         for state in LaneState
     ]
     yield _gauge("fallow_plugin_lane_state", "1 for the state of the lane.", ("cluster", "lane", "state"), lanes)
-    for name, (text, value) in CLUSTER_COUNTERS.items():
-        family = CounterMetricFamily(name, text, labels=["cluster"])
-        for cluster in clusters.values():
-            family.add_metric([cluster.name], value(cluster))
-        yield family
+    for name, (field, text) in CLUSTER_COUNTERS.items():
+        yield _counter(name, text, ("cluster",), [((it.cluster,), getattr(it.counts, field)) for it in clusters])
 
 
-def _files(refusals: Refusals) -> Iterator[Metric]:
-    problems = [((str(file),), len(found)) for file, (_, found) in sorted(refusals.files.items())]
+def _files(refused: Iterable[RefusedFile], reads: ConfigReads) -> Iterator[Metric]:
+    problems = [((it.file,), len(it.problems)) for it in refused]
     yield _gauge("fallow_config_file_problems", "Mistakes of a file that is refused.", ("file",), problems)
-    at = [((), refusals.taken_at or None)]
     name = "fallow_config_last_taken_timestamp_seconds"
-    yield _gauge(name, "When the files were last read without a mistake, in seconds since 1970.", (), at)
-    reads = CounterMetricFamily("fallow_config_reads", "Files read again while running.", labels=["outcome"])
-    for outcome, count in (("taken", refusals.taken), ("refused", refusals.refused)):
-        reads.add_metric([outcome], count)
-    yield reads
+    text = "When the files were last read without a mistake, in seconds since 1970."
+    yield _gauge(name, text, (), [((), reads.last_taken_at)])
+    counts = [(("taken",), reads.taken), (("refused",), reads.refused)]
+    yield _counter("fallow_config_reads", "Files read again while running.", ("outcome",), counts)
 
 
-def _tasks(controller: Controller | RemoteLedger, agent: Evictor) -> Iterator[Metric]:
+def _tasks(status: Status, agent: Evictor) -> Iterator[Metric]:
     node = agent.node.name
     counts = Counter((task.cluster, task.task.state) for task in agent.tasks)
-    listed = [name for name, cluster in sorted(controller.clusters.items()) if node in cluster.lists]
+    listed = [cluster.cluster for cluster in status.clusters if node in cluster.listed_nodes]
     states = [((node, name, state), counts[name, state]) for name in listed for state in TaskState]
     yield _gauge("fallow_node_tasks", "Tasks that hold resources on the node.", ("node", "cluster", "state"), states)
-    text, labels = "Tasks that were terminated for the node and are seen gone.", ("node", "cluster", "strategy")
-    ended = CounterMetricFamily("fallow_tasks_terminated", text, labels=labels)
-    for (name, strategy), count in sorted(agent.terminated.items()):
-        ended.add_metric([node, name, strategy], count)
-    yield ended
+    ended = [((node, name, strategy), count) for (name, strategy), count in sorted(agent.terminated.items())]
+    text = "Tasks that Fallow terminated and that are gone."
+    yield _counter("fallow_tasks_terminated", text, ("node", "cluster", "strategy"), ended)
 
 
-def _take_backs(controller: Controller) -> Metric:
-    started = CounterMetricFamily("fallow_take_backs_started", "Take-backs that were started.", labels=["cluster"])
-    for name in controller.names:
-        started.add_metric([name], controller.state.take_backs_started[name])
-    return started
+def throttling_families(node: str, throttling: ThrottlingStatus) -> Iterator[Metric]:
+    """How batch is throttled; only the first one has a sample where this host has no control groups."""
+    here, labels, counts = (node,), ("node", "group"), throttling.counts
+    text = "1 if this host's CPU control groups can be used."
+    yield _gauge("fallow_throttle_available", text, ("node",), [(here, counts is not None)])
+    groups = [((node, group.group), group) for group in throttling.groups]
+    for what, text, field in (
+        ("limit", "The limit that was decided.", "limit_milli"),
+        ("in_force", "The limit that the kernel has.", "in_force_milli"),
+    ):
+        limits = [(key, getattr(group, field)) for key, group in groups]
+        samples = [(key, None if limit is None else limit / 1000) for key, limit in limits]
+        yield _gauge(f"fallow_group_cpu_{what}_cores", text, labels, samples)
+    waited = [(key, group.throttled_seconds) for key, group in groups if group.throttled_seconds is not None]
+    yield _counter("fallow_group_cpu_throttled_seconds", "Time kept waiting by it.", labels, waited)
+    strategies = ("cpuset", "identity", "memory_reclaim") if counts is not None else ()
+    available = [((node, name), name not in throttling.unavailable) for name in strategies]
+    text = "0 if this host lacks what a strategy needs."
+    yield _gauge("fallow_strategy_available", text, ("node", "strategy"), available)
+    problems = [] if counts is None else [(here, counts.problems)]
+    yield _gauge("fallow_group_problems", "Groups that cannot be changed.", ("node",), problems)
+    for name, (field, text) in THROTTLING_COUNTERS.items():
+        yield _counter(name, text, ("node",), [] if counts is None else [(here, getattr(counts, field))])

@@ -1,19 +1,30 @@
-"""The requests that a Fallow process answers over its control socket, and who may make them."""
+"""The requests that a Fallow process answers over its control socket, and who may make them.
+
+An agent that nobody asks has imported no types of answers, and so no msgspec.
+"""
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from fallow_core.agent.eviction.evictor import Evictor
-from fallow_core.api import task_view
-from fallow_core.api.process_view import ProcessView
 from fallow_core.errors import ControlError
 from fallow_core.model.policy import SwitchState
 from fallow_core.planner.switches import meant
 
 if TYPE_CHECKING:
+    from msgspec import Struct
+
+    from fallow_core.agent.eviction.evictor import Evictor
+    from fallow_core.agent.throttling.host_throttling import HostThrottling
     from fallow_core.api.control_socket import Peer
+    from fallow_core.api.decisions import Decision
+    from fallow_core.api.explain import Explanation
+    from fallow_core.api.status import ProcessStatus, Status
+    from fallow_core.api.tasks import Tasks
+    from fallow_core.api.throttling import ThrottlingStatus
 
 View = dict[str, Any]
 T = TypeVar("T")
@@ -34,8 +45,8 @@ class Sources:
 
     inbox: _Inbox
     agent: Evictor
-    process_view: Callable[[], ProcessView]
-    throttle_view: Callable[[], View]
+    throttling: HostThrottling
+    process_status: Callable[[], ProcessStatus]
     clock: Callable[[], float]
 
 
@@ -50,21 +61,23 @@ class Requests(ABC):
     def __init__(self, ledgers: _Scopes, sources: Sources) -> None:
         self.sources = sources
         self._scopes = ledgers
-        self.reads: dict[str, Callable[[View], View]] = {
+        self.reads: dict[str, Callable[[View], Struct]] = {
             "status": lambda _: self.status(),
             "explain": self.explain,
-            "tasks": lambda _: task_view.tasks(sources.agent, sources.clock()),
+            "tasks": lambda _: self.tasks(),
         }
         self.changes: dict[str, Callable[[Peer, View], View]] = {"switch": self._switch, "restore": self._restore}
 
-    def answer(self, peer: "Peer", request: View) -> View:
+    def answer(self, peer: Peer, request: View) -> View:
         """The answer to one request. Called in a thread of the control server.
 
         :raises ControlError: the request is unknown or wrong, or the peer may not make it.
         """
         kind = request.get("request")
         if isinstance(kind, str) and kind in self.reads:
-            return self.sources.inbox.ask(lambda: self.reads[kind](request))
+            from fallow_core.api.encoding import to_json
+
+            return to_json(self.sources.inbox.ask(lambda: self.reads[kind](request)))
         if not isinstance(kind, str) or kind not in self.changes:
             known = ", ".join([*self.reads, *self.changes])
             raise ControlError(f"unknown request {kind!r}; expected one of {known}")
@@ -73,25 +86,38 @@ class Requests(ABC):
         return self.sources.inbox.ask(lambda: self.changes[kind](peer, request))
 
     @abstractmethod
-    def status(self) -> View:
-        """The answer to `status`. Called in the loop's thread."""
+    def status(self) -> Status:
+        """The answer to `status`. Called in the loop's thread, as all below."""
 
     @abstractmethod
-    def explain(self, request: View) -> View:
+    def explain(self, request: View) -> Explanation:
         """The answer to `explain`: every input and every step of the decisions about a node."""
 
-    @abstractmethod
-    def _set_switch(self, scope: str, state: SwitchState, peer: "Peer", why: str) -> None: ...
+    def tasks(self) -> Tasks:
+        """The answer to `tasks`."""
+        from fallow_core.api.tasks import tasks
+
+        return tasks(self.sources.agent, self.sources.clock())
+
+    def throttling(self) -> ThrottlingStatus:
+        """How batch is throttled on this host."""
+        from fallow_core.api.throttling import throttling_status
+
+        return throttling_status(self.sources.throttling, self.sources.clock())
+
+    def decisions(self) -> tuple[Decision, ...]:
+        """The terminations that this host's agent decided."""
+        from fallow_core.api.decisions import decisions
+
+        return decisions(self.sources.agent, self.sources.clock())
 
     @abstractmethod
-    def _restore(self, peer: "Peer", request: View) -> View: ...
+    def _set_switch(self, scope: str, state: SwitchState, peer: Peer, why: str) -> None: ...
 
-    def _node_decisions(self) -> View:
-        """What this host's agent decided, for `explain`."""
-        decisions = task_view.decisions(self.sources.agent, self.sources.clock())
-        return {"decisions": decisions, "throttle": self.sources.throttle_view()}
+    @abstractmethod
+    def _restore(self, peer: Peer, request: View) -> View: ...
 
-    def _switch(self, peer: "Peer", request: View) -> View:
+    def _switch(self, peer: Peer, request: View) -> View:
         state = request.get("state")
         if state not in self.states:
             raise ControlError(f"cannot switch to {state!r}; expected {', '.join(self.states)}")

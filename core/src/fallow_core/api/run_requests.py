@@ -1,11 +1,11 @@
 """The requests that `fallow run` answers."""
 
 import logging
-from dataclasses import asdict
 
-from fallow_core.api import view
 from fallow_core.api.control_socket import Peer
+from fallow_core.api.explain import Explanation, run_explanation
 from fallow_core.api.requests import Requests, Sources, View, only
+from fallow_core.api.status import Status, run_status
 from fallow_core.controller.controller import Controller
 from fallow_core.errors import ControlError
 from fallow_core.log import event
@@ -24,22 +24,17 @@ class RunRequests(Requests):
         self._controller = controller
         self.changes["adopt"] = self._adopt
 
-    def status(self) -> View:
-        """The answer to `status`. Called in the loop's thread."""
-        return {
-            **view.status(self._controller, self.sources.clock()),
-            "departing": dict(self._controller.state.removal_reasons),
-            "restoring": not self._controller.left,
-            **asdict(self.sources.process_view()),
-        }
+    def status(self) -> Status:
+        """The answer to `status`."""
+        return run_status(self._controller, self.sources.process_status(), self.sources.clock())
 
-    def explain(self, request: View) -> View:
+    def explain(self, request: View) -> Explanation:
         """Every input and every step of the offers of a node; without a name, of this host."""
         ledgers = self._controller.ledgers
         node = request.get("node") or self.sources.agent.node.name
         if not isinstance(node, str) or node not in ledgers:
             raise ControlError(f"there is no node {node!r}; known: {', '.join(sorted(ledgers)) or 'none yet'}")
-        return {**view.explanation(self._controller, node, self.sources.clock()), **self._node_decisions()}
+        return run_explanation(self._controller, node, self.sources.clock(), self.decisions(), self.throttling())
 
     def _set_switch(self, scope: str, state: SwitchState, peer: Peer, why: str) -> None:
         self._controller.set_switch(scope, state, peer.name, why)

@@ -3,20 +3,26 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from fallow_core.api.control_socket import ask, user_name
-from fallow_core.cli import render
+from fallow_core.api.encoding import from_json, to_json
+from fallow_core.api.explain import Explanation
+from fallow_core.api.operations import Adopted, CheckResult, Switched
+from fallow_core.api.status import Status
+from fallow_core.cli import render_operations
 from fallow_core.cli.config_option import config_option
-from fallow_core.cli.run import load_config
+from fallow_core.cli.render_explain import explanation_lines
+from fallow_core.cli.render_status import status_lines
 from fallow_core.cli.table import printable
 from fallow_core.config.document import read
-from fallow_core.config.models import CoreFile
-from fallow_core.config.settings import CORE_FILE
-from fallow_core.errors import ControlError
+from fallow_core.config.settings import CONTROL_SOCKET, CORE_FILE
+
+T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 socket_option = click.option(
@@ -26,21 +32,22 @@ socket_option = click.option(
 )
 
 
-def show(answer: Any, as_json: bool, lines: Callable[[Any], list[str]]) -> None:
-    """Print an answer as JSON, or as the lines that a function makes of it."""
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    try:
-        text = "\n".join(printable(line) for line in lines(answer))
-    except KeyError as error:
-        raise other_version(error, "restart it, or ask with --json") from error
-    click.echo(text)
+def show(answer: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    """Print an answer as JSON, or as lines."""
+    click.echo(json.dumps(answer, indent=2) if as_json else "\n".join(map(printable, lines())))
 
 
-def other_version(missing: KeyError, advice: str) -> ControlError:
-    """The error for an answer that lacks something."""
-    return ControlError(f"the Fallow that runs is of another version and says nothing of {missing}; {advice}")
+def show_answer(
+    request: dict[str, Any],
+    path: Path,
+    socket: Path | None,
+    as_json: bool,
+    kind: type[T],
+    lines: Callable[[T], list[str]],
+) -> None:
+    """Send a request to the running Fallow, and print its answer, which is of a kind."""
+    answer = ask(socket_of(path, socket), request)
+    show(answer, as_json, lambda: lines(from_json(kind, answer)))
 
 
 def socket_of(path: Path, socket: Path | None) -> Path:
@@ -50,7 +57,7 @@ def socket_of(path: Path, socket: Path | None) -> Path:
     file = path / CORE_FILE if path.is_dir() else path
     document, _ = read(file)
     named = document.data.get("controlSocket") if document is not None else None
-    return file.parent / (named if isinstance(named, str) else CoreFile.model_fields["control_socket"].default)
+    return file.parent / (named if isinstance(named, str) else CONTROL_SOCKET)
 
 
 @click.command()
@@ -59,8 +66,7 @@ def socket_of(path: Path, socket: Path | None) -> Path:
 @json_option
 def status(path: Path, socket: Path | None, as_json: bool) -> None:
     """Show what each node can lend, and the offers, sizes in force, beliefs and health of each cluster."""
-    answer = ask(socket_of(path, socket), {"request": "status"})
-    show(answer, as_json, render.status)
+    show_answer({"request": "status"}, path, socket, as_json, Status, status_lines)
 
 
 @click.command()
@@ -70,8 +76,7 @@ def status(path: Path, socket: Path | None, as_json: bool) -> None:
 @json_option
 def explain(node: str | None, path: Path, socket: Path | None, as_json: bool) -> None:
     """Show how each offer on NODE (default: this host) was calculated."""
-    answer = ask(socket_of(path, socket), {"request": "explain", "node": node})
-    show(answer, as_json, render.explanation)
+    show_answer({"request": "explain", "node": node}, path, socket, as_json, Explanation, explanation_lines)
 
 
 @click.command()
@@ -88,8 +93,7 @@ def switch(state: str, scope: str, why: str, path: Path, socket: Path | None, as
     They survive a restart.
     """
     request = {"request": "switch", "state": state, "scope": scope, "why": why}
-    answer = ask(socket_of(path, socket), request)
-    show(answer, as_json, lambda answer: [f"{answer['scope']}: {answer['state']}"])
+    show_answer(request, path, socket, as_json, Switched, render_operations.switched)
 
 
 @click.command()
@@ -103,8 +107,8 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
 
     Without this, Fallow only waits for those tasks to end: starting Fallow terminates nothing.
     """
-    answer = ask(socket_of(path, socket), {"request": "adopt", "cluster": cluster})
-    show(answer, as_json, render.adopted)
+    request = {"request": "adopt", "cluster": cluster}
+    show_answer(request, path, socket, as_json, Adopted, render_operations.adopted)
 
 
 @click.command()
@@ -112,14 +116,14 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
 @json_option
 def doctor(path: Path, as_json: bool) -> int:
     """Check what Fallow needs on this host and from its frameworks. Exit code 1 if a check fails."""
+    from fallow_core.cli.run import load_config
     from fallow_core.diagnostics.doctor import findings
     from fallow_core.runtime.standalone import this_host
 
     config = load_config(path)
-    found = list(findings(config, this_host(config)))
-    answer = [render.finding_values(about, finding) for about, finding in found]
-    show(answer, as_json, render.findings)
-    return int(any(finding.ok is False for _, finding in found))
+    found = [CheckResult(about=about, **asdict(each)) for about, each in findings(config, this_host(config))]
+    show([to_json(each) for each in found], as_json, lambda: render_operations.findings(found))
+    return int(any(each.ok is False for each in found))
 
 
 @click.command()
@@ -130,9 +134,10 @@ def restore(path: Path, as_json: bool) -> int:
 
     Works with and without a running Fallow. Exit code 1 if a size cannot be put back.
     """
+    from fallow_core.cli.run import load_config
     from fallow_core.runtime.restore import restore
 
     config = load_config(path)
     answer = restore(config, user_name(os.geteuid()))
-    show(answer, as_json, render.restored)
-    return int(not answer["done"])
+    show(to_json(answer), as_json, lambda: render_operations.restored(answer))
+    return int(not answer.done)

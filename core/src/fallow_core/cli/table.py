@@ -1,13 +1,15 @@
 """Plain tables and paragraphs for a terminal, and amounts for people."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from fallow_hookspecs import ResourceName
+from fallow_core.api.status import ScopeSwitch
+from fallow_hookspecs import RESOURCE_NAMES, ResourceName, Resources
 
 GIB = 2**30
 WIDTH = 140
+UNITS: Mapping[ResourceName, str] = {"cpu": "cores", "memory": "GiB"}
+LABELS: Mapping[ResourceName, str] = {"cpu": "CPU, cores", "memory": "memory, GiB"}
 
 
 def table(lines: Sequence[Sequence[str]], indent: str = "") -> list[str]:
@@ -36,10 +38,14 @@ def printable(line: str) -> str:
     return "".join(character if character.isprintable() else "�" for character in line)
 
 
-def switch_words(switch: Mapping[str, Any]) -> str:
+def marked(problems: Iterable[str], indent: str = "") -> list[str]:
+    """A paragraph for each problem."""
+    return [line for problem in problems for line in paragraph(f"! {problem}", indent)]
+
+
+def switch_words(switch: ScopeSwitch) -> str:
     """A switch of some scope, with who set it and why."""
-    why = f": {switch['why']}" if switch["why"] else ""
-    return f"{switch['scope']} is switched to {switch['state']} by {switch['who']}{why}"
+    return f"{switch.scope} is switched to {switch.state} by {switch.who}{f': {switch.why}' if switch.why else ''}"
 
 
 def amount(resource: ResourceName, value: float | None) -> str:
@@ -47,6 +53,16 @@ def amount(resource: ResourceName, value: float | None) -> str:
     if value is None:
         return "?"
     return f"{value / 1000:.2f}" if resource == "cpu" else f"{value / GIB:.2f}"
+
+
+def part(resource: ResourceName, size: Resources | None) -> str:
+    """One resource of a size."""
+    return amount(resource, None if size is None else size.amount(resource))
+
+
+def size_words(size: Resources | None) -> str:
+    """Both resources of a size, with their units."""
+    return ", ".join(f"{LABELS[name]}: {part(name, size)}" for name in RESOURCE_NAMES)
 
 
 def seconds(value: float | None) -> str:

@@ -6,8 +6,12 @@ from pathlib import Path
 import click
 
 from fallow_core.api.control_socket import ask
+from fallow_core.api.encoding import from_json
+from fallow_core.api.explain import Explanation
+from fallow_core.api.status import Status
+from fallow_core.api.tasks import Tasks
 from fallow_core.cli.config_option import config_option
-from fallow_core.cli.inspect import other_version, socket_of, socket_option
+from fallow_core.cli.inspect import socket_of, socket_option
 from fallow_core.cli.live.snapshot import Answers, Snapshot, snapshot
 from fallow_core.cli.live.view import LiveView
 from fallow_core.cli.live.view_state import SORTS, ViewState
@@ -45,13 +49,10 @@ def source_of(socket: Path) -> Callable[[], Snapshot]:
     """
 
     def read() -> Snapshot:
-        status = ask(socket, {"request": "status"})
-        tasks = ask(socket, {"request": "tasks"})
-        try:
-            names = [node["node"] for node in status["nodes"]]
-            explanations = tuple(ask(socket, {"request": "explain", "node": name}) for name in names)
-            return snapshot(Answers(status=status, explanations=explanations, tasks=tasks))
-        except KeyError as error:
-            raise other_version(error, "restart it") from error
+        status = from_json(Status, ask(socket, {"request": "status"}))
+        tasks = from_json(Tasks, ask(socket, {"request": "tasks"}))
+        requests = [{"request": "explain", "node": node.node} for node in status.nodes]
+        explanations = tuple(from_json(Explanation, ask(socket, request)) for request in requests)
+        return snapshot(Answers(status=status, explanations=explanations, tasks=tasks))
 
     return read

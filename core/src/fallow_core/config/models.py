@@ -10,6 +10,7 @@ from fallow_core.config.capacity_models import Capacity, NodeModel, PoolModel, d
 from fallow_core.config.fields import Model, Percent, UpToDay, UpToHour, made, mismatch, section, within, written
 from fallow_core.config.problems import KeyPath
 from fallow_core.config.qos_models import Qos, TakeBackModel
+from fallow_core.config.settings import CONTROL_SOCKET
 from fallow_core.model import quantities
 from fallow_core.model.policy import ExitMode, KeepLargest, Limit, PublishingMode, PublishingPolicy, Sharing, TakeBack
 from fallow_hookspecs import Role
@@ -132,7 +133,7 @@ class CoreFile(Model):
     metadata: FrameworkMetadata = section()
     clusters_dir: FilePath = DEFAULT_CLUSTERS_DIR
     state_dir: FilePath = "/var/lib/fallow"
-    control_socket: FilePath = "/run/fallow/control.sock"
+    control_socket: FilePath = CONTROL_SOCKET
     control_group: Annotated[str, Field(pattern=r"^[^\s:]+$")] | None = None
     metrics: Annotated[Metrics | None, BeforeValidator(_off, json_schema_input_type=MetricsOrOff)] = section()
     host_root: FilePath = "/"

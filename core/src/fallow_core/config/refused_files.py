@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from fallow_core.config.problems import Problem
 
@@ -38,13 +37,6 @@ class Refusals:
     def problems(self) -> set[Problem]:
         """Every mistake of the refused files."""
         return {problem for _, found in self.files.values() for problem in found}
-
-    def shown(self) -> list[dict[str, Any]]:
-        """The refused files, for `fallow status`."""
-        return [
-            {"file": str(file), "since": since, "problems": [str(problem) for problem in found]}
-            for file, (since, found) in sorted(self.files.items())
-        ]
 
     def lines(self) -> list[str]:
         """One line for each problem."""

@@ -14,6 +14,7 @@ from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import ClusterConfig
 
 CORE_FILE = "fallow.yaml"
+CONTROL_SOCKET = "/run/fallow/control.sock"
 
 PluginLoader = Callable[[str], LoadedPlugin]
 

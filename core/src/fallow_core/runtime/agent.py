@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fallow_core.agent.last_round import LastRound
 from fallow_core.agent.probing import schedule
@@ -23,11 +22,6 @@ from fallow_core.runtime.node_process import NodeProcess
 from fallow_core.state import last_config, publish_journal
 from fallow_core.state.node_grant import FILE_NAME, GrantFile
 from fallow_hookspecs import RESOURCE_NAMES, Role
-
-if TYPE_CHECKING:
-    from prometheus_client.core import Metric
-
-    from fallow_core.api.process_view import ProcessView
 
 log = logging.getLogger("fallow.run")
 
@@ -166,17 +160,11 @@ class AgentProcess(NodeProcess):
     def _leave(self) -> None:
         pass  # it sent no sizes
 
-    def process_view(self) -> "ProcessView":
+    def _throttle_problems(self) -> list[str]:
         """The same, with what keeps the agent from terminating tasks, and from starting without its files."""
-        view, why = super().process_view(), self.followed.row_file.why
+        why = self.followed.row_file.why
         reasons = [f"no task is terminated for overdraft: {why}" if why else "", self._not_kept]
-        return replace(view, throttle_problems=[*view.throttle_problems, *filter(None, reasons)])
-
-    def _ledger_metrics(self) -> "list[Metric]":
-        from fallow_core.api import metrics  # only where metrics are served
-
-        problems = len(self.config.problems)
-        return metrics.families_of_agent(self.followed, self.evictor, self.clock(), problems, self.refusals)
+        return [*super()._throttle_problems(), *filter(None, reasons)]
 
 
 def _moved(before: NodeSample, now: NodeSample) -> bool:

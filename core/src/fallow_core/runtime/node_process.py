@@ -13,9 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fallow_core.agent.last_round import LastRound
-from fallow_core.api import throttling_view
 from fallow_core.api.control_socket import ControlServer
-from fallow_core.api.process_view import ProcessView
 from fallow_core.api.requests import Requests, Sources
 from fallow_core.config.refused_files import Refusals
 from fallow_core.config.settings import ClusterSettings, Config, PluginLoader
@@ -32,6 +30,8 @@ from fallow_hookspecs import Node
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+    from fallow_core.api.status import ProcessStatus
 
 
 log = logging.getLogger("fallow.run")
@@ -100,10 +100,6 @@ class NodeProcess(Protection):
     @abstractmethod
     def _tell_start(self) -> None:
         """Log the start."""
-
-    @abstractmethod
-    def _ledger_metrics(self) -> "list[Metric]":
-        """All metrics except those of throttling."""
 
     # The life of the process
 
@@ -226,39 +222,53 @@ class NodeProcess(Protection):
         return Sources(
             inbox=self.inbox,
             agent=self.evictor,
-            process_view=self.process_view,
-            throttle_view=lambda: throttling_view.shown(self.throttling, self.clock()),
+            throttling=self.throttling,
+            process_status=self.process_status,
             clock=self.clock,
         )
 
-    def process_view(self) -> ProcessView:
+    def process_status(self) -> "ProcessStatus":
         """The process's own part of `fallow status`."""
-        problems = self.refusals.lines()
+        from fallow_core.api.status import ConfigReads, ProcessStatus, RefusedFile  # only where somebody asks
+
+        problems, refusals = self.refusals.lines(), self.refusals
         if self.files is not None and self.files.overdue:
             problems.append(f"{self.config.file.parent}: reading the files takes too long: no change is noticed")
-        return ProcessView(
+        return ProcessStatus(
             uptime_seconds=self.clock() - self.started_at,
             config_file=str(self.config.file),
-            config_problems=problems,
-            refused_files=self.refusals.shown(),
-            building=self.builds.building,
+            building=tuple(self.builds.building),
             failed=dict(self.builds.failed),
             not_selected=self.config.not_selected_reasons,
+            config_problems=tuple(problems),
+            refused_files=tuple(
+                RefusedFile(file=str(file), since=since, problems=tuple(map(str, found)))
+                for file, (since, found) in sorted(refusals.files.items())
+            ),
+            config_reads=ConfigReads(
+                taken=refusals.taken, refused=refusals.refused, last_taken_at=refusals.taken_at or None
+            ),
             sample_problems=dict(self.sampler.missing),
-            probe_problems=self.prober.missing,
-            throttle_problems=self.throttling.problems(),
+            probe_problems=tuple(self.prober.missing),
+            throttle_problems=tuple(self._throttle_problems()),
             changed_groups=self.throttling.changed_groups(),
         )
 
-    def _metrics(self) -> "list[Metric]":
-        from fallow_core.api import throttling_metrics  # only where metrics are served
+    def _throttle_problems(self) -> list[str]:
+        """What keeps batch from being throttled or terminated as configured."""
+        return self.throttling.problems()
 
-        return [*self._ledger_metrics(), *throttling_metrics.families(self.node.name, self.throttling)]
+    def metrics(self) -> "list[Metric]":
+        """All metrics now."""
+        from fallow_core.api import metrics  # only where metrics are served
+
+        switches = self.ledgers.journal.memory.switches
+        return metrics.families(self.requests.status(), switches, self.evictor, self.requests.throttling())
 
     def _serve_metrics(self) -> Callable[[], None]:
         """Serve `/metrics`. Return a function that ends it."""
         if self.config.metrics is None:
             return lambda: None
-        from fallow_core.api import metrics  # takes a megabyte, which a process without metrics does not need
+        from fallow_core.api.metrics_server import serve  # takes a megabyte, which a process without metrics saves
 
-        return metrics.serve(*self.config.metrics, lambda: self.inbox.ask(self._metrics))
+        return serve(*self.config.metrics, lambda: self.inbox.ask(self.metrics))

@@ -5,10 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from prometheus_client.core import Metric
-
 from fallow_core.agent.last_round import LastRound
-from fallow_core.api import metrics
 from fallow_core.api.run_requests import RunRequests
 from fallow_core.config.changes import policy_differs
 from fallow_core.config.settings import Config, PluginLoader
@@ -133,10 +130,6 @@ class Standalone(NodeProcess):
     def _tell_start(self) -> None:
         mode, file = self.config.publishing.mode, self.config.file
         event(log, logging.INFO, "started", node=self.node.name, mode=mode, file=file)
-
-    def _ledger_metrics(self) -> list[Metric]:
-        problems = len(self.config.problems)
-        return metrics.families(self.controller, self.evictor, self.clock(), problems, self.refusals)
 
     def _leave(self) -> None:
         """Send the sizes that `onExit` says, and wait for the frameworks' answers. Observe mode sends nothing."""

@@ -7,11 +7,13 @@ from statistics import fmean
 
 from rich.text import Text
 
+from fallow_core.api.decisions import Decision
+from fallow_core.api.tasks import TaskStatus
 from fallow_core.cli.demo.phases import ALONE, ALONE_SECONDS, Phase, phase_at
 from fallow_core.cli.demo.stage import Stage
 from fallow_core.cli.demo.summary import Moment
 from fallow_core.cli.live.screen import Extra
-from fallow_core.cli.live.snapshot import Snapshot, Task
+from fallow_core.cli.live.snapshot import Snapshot
 from fallow_core.cli.top import source_of
 
 BAR = 20
@@ -29,7 +31,7 @@ class Show:
         self.steps: list[float] = []
         self._source = source_of(stage.socket)
         self._phase: Phase | None = None
-        self._tasks: tuple[Task, ...] = ()
+        self._tasks: tuple[TaskStatus, ...] = ()
 
     def play(self) -> Phase:
         """Set the load of the current phase."""
@@ -49,19 +51,13 @@ class Show:
         self.stage.check()
         snapshot = self._source()
         self._tasks = snapshot.tasks
-        for node in snapshot.answers.status["nodes"]:
-            cpu = node["cpu"]
-            if cpu["used"] is not None:
+        for cpu in (node.cpu for node in snapshot.answers.status.nodes):
+            if cpu.capacity is not None and cpu.used is not None and cpu.batch_used is not None:
                 self.moments.append(
-                    Moment(
-                        capacity_milli=cpu["capacity"],
-                        used_milli=cpu["used"],
-                        batch_milli=cpu["batch_used"],
-                        lends=True,
-                    )
+                    Moment(capacity_milli=cpu.capacity, used_milli=cpu.used, batch_milli=cpu.batch_used, lends=True)
                 )
         for event in snapshot.events:
-            if event.record is not None and event.record[1] == "decisions":
+            if isinstance(event.source, Decision):
                 self.terminations[event.key] = event.text
         return snapshot
 
@@ -77,14 +73,14 @@ class Show:
         )
 
 
-def progress_lines(tasks: Iterable[Task], progress: Callable[[str], int | None]) -> Iterable[Text]:
+def progress_lines(tasks: Iterable[TaskStatus], progress: Callable[[str], int | None]) -> Iterable[Text]:
     """A line for each task: its id, state, progress and use; the furthest first."""
-    found = [(progress(task.id) or 0, task) for task in tasks]
-    for percent, task in sorted(found, key=lambda pair: (-pair[0], pair[1].id)):
+    found = [(progress(task.task) or 0, task) for task in tasks]
+    for percent, task in sorted(found, key=lambda pair: (-pair[0], pair[1].task)):
         filled = BAR * percent // 100
-        used = "" if task.used is None else f"  {task.used['cpu'] / 1000:.2f} cores"
+        used = "" if task.used is None else f"  {task.used.cpu_milli / 1000:.2f} cores"
         yield (
-            Text(f"{task.id[-14:]} {task.state:9} ")
+            Text(f"{task.task[-14:]} {task.phase:9} ")
             .append("#" * filled + "." * (BAR - filled))
             .append(f" {percent:3} %{used}")
         )

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fallow_core.api.tasks import TaskStatus
 from fallow_core.cli.live.events import Event
-from fallow_core.cli.live.snapshot import Account, Node, Snapshot, Task
+from fallow_core.cli.live.snapshot import Account, Node, Snapshot
 from fallow_core.cli.live.view_state import Kind, Ref, ViewState
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
@@ -18,7 +19,7 @@ class Rows:
 
     nodes: Sequence[Node]
     accounts: Sequence[Account]
-    tasks: Sequence[Task]
+    tasks: Sequence[TaskStatus]
     events: Sequence[Event]
 
     @property
@@ -27,7 +28,7 @@ class Rows:
         return [
             *(Ref(Kind.NODE, node.name) for node in self.nodes),
             *(Ref(Kind.ACCOUNT, account.name) for account in self.accounts),
-            *(Ref(Kind.TASK, f"{task.cluster} {task.id}") for task in self.tasks),
+            *(Ref(Kind.TASK, f"{task.cluster} {task.task}") for task in self.tasks),
             *(Ref(Kind.EVENT, event.key) for event in self.events),
         ]
 
@@ -45,8 +46,8 @@ def filter_and_sort(snapshot: Snapshot, state: ViewState) -> Rows:
         tasks=_sorted(
             _having(snapshot.tasks, state, _texts),
             state,
-            lambda task: task.id,
-            lambda task, name: None if task.used is None else task.used[name],
+            lambda task: task.task,
+            lambda task, name: None if task.used is None else task.used.amount(name),
             lambda task: task.age_seconds,
         ),
         events=_having(snapshot.events, state, lambda event: (event.text,)),
@@ -57,8 +58,9 @@ def _node_amount(node: Node, name: ResourceName) -> int | None:
     return node.amounts[name].online
 
 
-def _texts(task: Task) -> tuple[str, ...]:
-    return (task.cluster, task.id, task.framework_node, task.application, task.user, task.queue, task.role, task.state)
+def _texts(task: TaskStatus) -> tuple[str, ...]:
+    where = (task.cluster, task.task, task.framework_node)
+    return (*where, task.label, task.user, task.queue, task.role, task.phase)
 
 
 def _having(items: Iterable[T], state: ViewState, texts: Callable[[T], Iterable[str]]) -> list[T]:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
+from fallow_core.api.tasks import TaskStatus
 from fallow_core.cli.live.columns import Column, cut, fit
 from fallow_core.cli.live.events import Event
 from fallow_core.cli.live.filter_sort import Rows
-from fallow_core.cli.live.snapshot import Account, Node, NodeAmounts, Task
+from fallow_core.cli.live.snapshot import Account, Node, NodeAmounts
 from fallow_core.cli.live.view_state import Kind
-from fallow_core.cli.table import amount, seconds
+from fallow_core.cli.table import amount, part, seconds
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
 LABELS: dict[ResourceName, str] = {"cpu": "CPU", "memory": "GiB"}
@@ -159,27 +160,26 @@ def _labels(count: int) -> Column:
     return Column(head="", cells=[LABELS[name] for name in RESOURCE_NAMES] * count, rank=1, least=3, style="dim")
 
 
-def _tasks(tasks: Sequence[Task], title: str, width: int) -> Table:
+def _tasks(tasks: Sequence[TaskStatus], title: str, width: int) -> Table:
     def use(name: ResourceName) -> list[str]:
-        used = [amount(name, None if task.used is None else task.used[name]) for task in tasks]
-        return [f"{one}/{amount(name, task.requested[name])}" for one, task in zip(used, tasks, strict=True)]
+        return [f"{part(name, task.used)}/{part(name, task.requested)}" for task in tasks]
 
     def text(head: str, rank: int, cells: list[str], least: int, style: str = "") -> Column:
         return Column(head=head, cells=[cell or "?" for cell in cells], rank=rank, least=least, style=style)
 
     return fit(
         [
-            Column(head=title, cells=[task.id for task in tasks], rank=0, least=18, keep_end=True),
-            text("APPLICATION", 5, [task.application for task in tasks], 11),
+            Column(head=title, cells=[task.task for task in tasks], rank=0, least=18, keep_end=True),
+            text("APPLICATION", 5, [task.label for task in tasks], 11),
             text("USER", 7, [task.user for task in tasks], 6),
             text("QUEUE", 9, [task.queue for task in tasks], 8),
             text("CLUSTER", 10, [task.cluster for task in tasks], 8),
             text("ROLE", 8, [task.role for task in tasks], 6),
-            text("STATE", 1, [task.state for task in tasks], 8),
+            text("STATE", 1, [task.phase for task in tasks], 8),
             Column(head="CPU/OF", cells=use("cpu"), rank=2),
             Column(head="GiB/OF", cells=use("memory"), rank=3),
             Column(head="AGE", cells=["?" if t.age_seconds is None else seconds(t.age_seconds) for t in tasks], rank=6),
-            Column(head="COST", cells=[f"{task.cost_core_seconds:.0f}" for task in tasks], rank=4),
+            Column(head="COST", cells=[f"{task.harm_core_seconds:.0f}" for task in tasks], rank=4),
         ],
         width,
     )

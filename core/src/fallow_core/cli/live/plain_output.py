@@ -91,6 +91,6 @@ def _texts(now: Snapshot, rows: Rows) -> dict[str, str]:
             for name, part in account.amounts.items()
         )
     for task in rows.tasks:
-        head = f"task {task.cluster} {task.id}"
-        texts[head] = f"{head} {task.state}"
+        head = f"task {task.cluster} {task.task}"
+        texts[head] = f"{head} {task.phase}"
     return texts | {f"event {event.key}": event.text for event in reversed(rows.events)}

@@ -1,53 +1,56 @@
 """The record of one thing in the view, as the other commands show it."""
 
-from fallow_core.cli import render, tasks
+from msgspec.structs import replace
+
+from fallow_core.api.decisions import Decision
+from fallow_core.api.explain import DueOffer, TakeBackDecision
+from fallow_core.api.tasks import TaskStatus
+from fallow_core.cli import tasks
 from fallow_core.cli.live.events import Event
-from fallow_core.cli.live.snapshot import Answer, Snapshot
+from fallow_core.cli.live.snapshot import Snapshot
 from fallow_core.cli.live.view_state import Kind, Ref
+from fallow_core.cli.render_explain import decision_lines, due_words, explanation_lines, take_back_words
+from fallow_core.cli.render_status import status_lines
+from fallow_core.cli.table import paragraph
 
 GONE = ["It is not there any more."]
 
 
 def record(snapshot: Snapshot, ref: Ref) -> list[str]:
     """What `fallow explain` says of a node or a decision, `fallow tasks` of a task, `fallow status` of a cluster."""
-    status = snapshot.answers.status
+    answers, lines = snapshot.answers, list[str]()
     match ref.kind:
         case Kind.NODE:
-            found = [answer for answer in snapshot.answers.explanations if answer["node"] == ref.key]
-            return [line for answer in found for line in render.explanation(answer)] or GONE
+            for explanation in answers.explanations:
+                lines += explanation_lines(explanation) if explanation.node == ref.key else []
         case Kind.ACCOUNT:
-            clusters = [cluster for cluster in status["clusters"] if cluster["cluster"] == ref.key]
-            return render.status({**status, "nodes": [], "clusters": clusters}) if clusters else GONE
+            clusters = tuple(cluster for cluster in answers.status.clusters if cluster.cluster == ref.key)
+            lines += status_lines(replace(answers.status, nodes=(), clusters=clusters)) if clusters else []
         case Kind.TASK:
-            for answer in snapshot.answers.tasks["tasks"]:
-                if f"{answer['cluster']} {answer['task']}" == ref.key:
-                    return _task(snapshot, answer)
+            for task in snapshot.tasks:
+                lines += _task(snapshot, task) if f"{task.cluster} {task.task}" == ref.key else []
         case Kind.EVENT:
             for event in snapshot.events:
-                if event.key == ref.key:
-                    return _event(snapshot, event)
-    return GONE
+                lines += _event(event) if event.key == ref.key else []
+    return lines or GONE
 
 
-def _task(snapshot: Snapshot, task: Answer) -> list[str]:
-    head = f"task {task['task']} of {task['cluster']} on {task['framework_node']}, application {task['application']}"
-    termination = task["termination"]
-    lines = [head, "", *tasks.lines({**snapshot.answers.tasks, "tasks": [task]}), "", f"cost: {task['harm']}"]
-    if termination:
-        note = f"; {termination['note']}" if termination["note"] else ""
-        lines.append(f"it ends ({termination['phase']}): {termination['why']}{note}")
+def _task(snapshot: Snapshot, task: TaskStatus) -> list[str]:
+    head = f"task {task.task} of {task.cluster} on {task.framework_node}, application {task.application}"
+    one = replace(snapshot.answers.tasks, tasks=(task,))
+    lines = [head, "", *tasks.lines(one), "", f"cost: {task.harm}"]
+    if task.termination:
+        note = f"; {task.termination.note}" if task.termination.note else ""
+        lines.append(f"it is being terminated ({task.termination.phase}): {task.termination.why}{note}")
     return lines
 
 
-def _event(snapshot: Snapshot, event: Event) -> list[str]:
-    """The lines that `fallow explain` has for it beyond those that it has without it."""
-    if event.record is None:
-        return [event.text]
-    place, what, index = event.record
-    answer = snapshot.answers.explanations[place]
-    bare = {**answer, "take_backs": [], "due": [], "decisions": []}
-    lines = render.explanation({**bare, what: [answer[what][index]]})
-    start = len(render.explanation(bare))
-    if what == "due":  # it takes the place of the line which says that nothing is due
-        start -= 1
-    return [line for line in lines[start:] if line]
+def _event(event: Event) -> list[str]:
+    match event.source:
+        case Decision():
+            return decision_lines(event.source)
+        case DueOffer():
+            return paragraph(due_words(event.source))
+        case TakeBackDecision():
+            return paragraph(take_back_words(event.source))
+    return [event.text]

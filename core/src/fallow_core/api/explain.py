@@ -1,0 +1,178 @@
+"""The answer to `explain`: every input and every step of the offers of one node, and what its agent decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from fallow_core.api.decisions import Decision
+from fallow_core.api.status import RowName, ScopeSwitch, row_name
+from fallow_core.api.throttling import ThrottlingStatus
+from fallow_core.ledger.entries import NodeLedger, ResourceLedger
+from fallow_core.ledger.take_back import Active
+from fallow_core.model.policy import PublishingMode, SwitchState
+from fallow_core.state.node_grant import AccountGrant
+from fallow_hookspecs import RESOURCE_NAMES, ResourceName, Resources
+
+if TYPE_CHECKING:
+    from fallow_core.agent.remote_ledger import RemoteLedger
+    from fallow_core.controller.controller import Controller
+    from fallow_core.planner.switches import Switch
+
+
+class ClusterSwitch(ScopeSwitch, frozen=True, kw_only=True):
+    """The strictest switch of a cluster on the node, where that is not `lend`."""
+
+    cluster: str
+
+
+class TakeBackDecision(Struct, frozen=True, kw_only=True):
+    """A row with more allocated than offered. `active`: the take-back under way; in mode `observe`, the one that would
+    be.
+    """
+
+    key: RowName
+    resource: ResourceName
+    mode: PublishingMode
+    overdraft: int
+    active: Active | None
+    why: str
+
+
+class ClusterPending(Struct, frozen=True, kw_only=True):
+    """Requests that wait in a cluster: the sum, the smallest and the largest one. `detail`: whose they are."""
+
+    cluster: str
+    total: Resources
+    smallest: Resources | None
+    largest: Resources | None
+    detail: str
+
+
+class FilteredOffer(Struct, frozen=True, kw_only=True):
+    """A larger offer that is not made, since the framework could not use it."""
+
+    key: RowName
+    why: str
+
+
+class GivenUpFloor(Struct, frozen=True, kw_only=True):
+    """A floor that is not offered for a while, since pressure terminated tasks in it."""
+
+    key: RowName
+    left_seconds: float
+
+
+class DueOffer(Struct, frozen=True, kw_only=True):
+    """A size that is to be sent. `take_back`: the notice in seconds of each resource that is taken back."""
+
+    key: RowName
+    size: Resources
+    urgent: bool
+    why: str
+    take_back: Mapping[ResourceName, int]
+
+
+class GrantStatus(Struct, frozen=True, kw_only=True):
+    """What a controller grants an agent's node, memory in bytes. `why`: why no grant is valid."""
+
+    why: str
+    to_take_back: int | None = None
+    accounts: Mapping[str, AccountGrant] = {}
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """The answer to `explain`. `node_grant`: of an agent. `throttle`: how batch is throttled, and why."""
+
+    role: Literal["run", "agent"] = "run"
+    node: str
+    mode: PublishingMode
+    resources: Mapping[ResourceName, ResourceLedger]
+    switches: tuple[ClusterSwitch, ...] = ()
+    take_backs: tuple[TakeBackDecision, ...] = ()
+    pending: tuple[ClusterPending, ...] = ()
+    filtered_offers: tuple[FilteredOffer, ...] = ()
+    floors_given_up: tuple[GivenUpFloor, ...] = ()
+    due: tuple[DueOffer, ...] = ()
+    node_grant: GrantStatus | None = None
+    decisions: tuple[Decision, ...] = ()
+    throttle: ThrottlingStatus | None = None
+
+
+def run_explanation(
+    controller: Controller, node: str, now: float, decisions: tuple[Decision, ...], throttle: ThrottlingStatus | None
+) -> Explanation:
+    """One node of `fallow run`. `decisions` and `throttle`: of its agent."""
+    state = controller.state
+    found = state.nodes[node]
+    switches = ((name, *state.switch_at(name, node)) for name in controller.names)
+    return Explanation(
+        **_node(controller.ledgers[node], switches),
+        mode=state.publishing.mode,
+        take_backs=tuple(
+            TakeBackDecision(
+                key=row_name(key),
+                resource=name,
+                mode=state.take_back.mode,
+                overdraft=decision.overdraft,
+                active=decision.state.active,
+                why=decision.why,
+            )
+            for (key, name), decision in found.decisions.items()
+            if decision.overdraft or decision.state.active is not None
+        ),
+        pending=tuple(
+            ClusterPending(cluster=name, total=it.total, smallest=it.smallest, largest=it.largest, detail=it.detail)
+            for name, cluster in sorted(controller.clusters.items())
+            if (it := cluster.pending) is not None and any(key.node == node for key in cluster.rows)
+        ),
+        filtered_offers=tuple(FilteredOffer(key=row_name(key), why=why) for key, why in found.withheld.items()),
+        floors_given_up=tuple(
+            GivenUpFloor(key=row_name(key), left_seconds=until - now)
+            for key, until in sorted(found.floors_given_up.items())
+        ),
+        due=tuple(
+            DueOffer(key=row_name(it.key), size=it.size, urgent=it.urgent, why=it.why, take_back=dict(it.take_back))
+            for it in state.due.values()
+            if it.key.node == node
+        ),
+        decisions=decisions,
+        throttle=throttle,
+    )
+
+
+def agent_explanation(
+    followed: RemoteLedger, decisions: tuple[Decision, ...], throttle: ThrottlingStatus
+) -> Explanation:
+    """The node of `fallow agent`, which was measured before."""
+    row = followed.row
+    grant = GrantStatus(
+        why=followed.row_file.why,
+        to_take_back=None if row is None else row.to_take_back,
+        accounts={} if row is None else dict(sorted(row.accounts.items())),
+    )
+    node = followed.node.name
+    switches = ((name, *followed.switch_at(name, node)) for name in followed.names)
+    return Explanation(
+        role="agent",
+        **_node(followed.ledgers[node], switches),
+        mode=PublishingMode.OBSERVE,
+        node_grant=grant,
+        decisions=decisions,
+        throttle=throttle,
+    )
+
+
+def _node(ledger: NodeLedger, switches: Iterable[tuple[str, str, Switch]]) -> dict[str, Any]:
+    return {
+        "node": ledger.node,
+        "resources": {name: ledger.of(name) for name in RESOURCE_NAMES},
+        "switches": tuple(
+            ClusterSwitch(cluster=cluster, scope=scope, **asdict(switch))
+            for cluster, scope, switch in switches
+            if switch.state is not SwitchState.LEND
+        ),
+    }

@@ -1,0 +1,44 @@
+"""What is wrong in a running Fallow, each in one text."""
+
+from collections.abc import Iterator
+
+from fallow_core.api.status import Status
+from fallow_core.api.tasks import Tasks
+from fallow_core.cli.table import switch_words
+from fallow_hookspecs import RESOURCE_NAMES
+
+
+def status_problems(status: Status) -> Iterator[str]:
+    """What concerns the process, a node, or a cluster that does not run."""
+    yield from status.config_problems
+    yield from (why if name in why else f"{name}: {why}" for name, why in status.failed.items())
+    yield from (f"{name}: removed, but it still counts: {why}" for name, why in status.removals.items())
+    yield from (f"{name}: not used on this host: {why}" for name, why in status.not_selected.items())
+    yield from (f"{name}: still being built" for name in status.building)
+    yield from (f"{name}: {why}" for name, why in status.sample_problems.items())
+    yield from (f"{it.source}: {it.kind} of {it.of} is refused: {it.why}" for it in status.refused_inputs)
+    yield from (*status.probe_problems, *status.throttle_problems)
+    yield from (switch_words(switch) for switch in status.switches if "/" not in switch.scope)
+    for node in status.nodes:
+        blocked = (node.of(name).watermark_problem for name in RESOURCE_NAMES)
+        yield from (f"{node.node}: {why}" for why in blocked if why)
+        for row in node.awaited:
+            where = f"{row.cluster} {row.framework_node}"
+            yield f"{where}: known from before and not reported yet; until then nothing grows"
+    if status.restoring:
+        yield "the original sizes are being put back"
+    yield from filter(None, (status.journal_error, status.journal_lost))
+
+
+def cluster_problems(status: Status) -> Iterator[str]:
+    """Calls that fail, and sizes that a framework refuses."""
+    for cluster in status.clusters:
+        yield from (f"{cluster.cluster}: {call} failed: {why}" for call, why in cluster.failing.items())
+        refused = (row for row in cluster.rows if row.refusal)
+        yield from (f"{cluster.cluster} {row.framework_node}: refused: {row.refusal}" for row in refused)
+
+
+def task_problems(tasks: Tasks) -> Iterator[str]:
+    """Why tasks or their terminations may be missing."""
+    yield from (f"{name}: not all tasks are known: {why}" for name, why in tasks.incomplete.items())
+    yield from filter(None, (tasks.terminations_error, tasks.terminations_lost))

@@ -1,0 +1,39 @@
+"""`fallow doctor`, `switch`, `adopt` and `restore` as lines for people."""
+
+from collections.abc import Sequence
+
+from fallow_core.api.operations import Adopted, CheckResult, Restored, Switched
+from fallow_core.cli.table import marked, paragraph, size_words
+
+MARKS = {True: "ok   ", False: "WRONG", None: "?    "}
+
+
+def findings(found: Sequence[CheckResult]) -> list[str]:
+    """`fallow doctor`: one line a finding, and below what is wrong what to change."""
+    lines = []
+    for each in found:
+        lines += paragraph(f"{MARKS[each.ok]}  {each.about}: {each.subject}: {each.detail}", hanging=" " * 7)
+        if each.advice and each.ok is not True:
+            lines += paragraph(f"→ {each.advice}", " " * 7, "  ")
+    return [*lines, "", f"{len(found)} findings, {sum(each.ok is False for each in found)} wrong"]
+
+
+def switched(answer: Switched) -> list[str]:
+    """`fallow switch`."""
+    return [f"{answer.scope}: {answer.state}"]
+
+
+def adopted(answer: Adopted) -> list[str]:
+    """`fallow adopt`: the nodes whose first allocations may be taken back."""
+    nodes = ", ".join(answer.nodes) or "no node: none is seen"
+    return [f"{answer.cluster}: what was there at first may now be taken back on {nodes}"]
+
+
+def restored(answer: Restored) -> list[str]:
+    """`fallow restore`: the result for each row and control group, and what kept a size from being put back."""
+    lines = []
+    for row in answer.rows:
+        lines += paragraph(f"{row.cluster} {row.framework_node}: {row.detail}; in force {size_words(row.in_force)}")
+    lines += [f"control group {group}: put back as it was found" for group in answer.groups]
+    lines += marked(answer.problems)
+    return lines or ["no node of any cluster is here: nothing to put back"]
