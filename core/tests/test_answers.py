@@ -13,7 +13,7 @@ from core.tests.fake_standalone import FakeHost, config, running, standalone, un
 from fallow_core.api.control_socket import Peer
 from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.explain import Explanation
-from fallow_core.api.operations import Adopted, Switched
+from fallow_core.api.operations import Adopted, Forgotten, Switched
 from fallow_core.api.status import Status, watermark_problem
 from fallow_core.api.tasks import Tasks
 from fallow_core.errors import ControlError
@@ -57,6 +57,7 @@ def test_an_answer_of_an_agent_has_exactly_the_fields_of_its_type(started: Start
     [
         (Switched, {"request": "switch", "state": "hold", "scope": "etl"}),
         (Adopted, {"request": "adopt", "cluster": "etl"}),
+        (Forgotten, {"request": "forget", "cluster": "etl"}),
     ],
 )
 def test_an_answer_to_a_change_has_exactly_the_fields_of_its_type(

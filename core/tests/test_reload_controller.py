@@ -163,6 +163,29 @@ def test_a_removed_cluster_that_is_dead_holds_nobody_up_for_ever(world: World) -
     assert "alpha/a" not in world.controller.clusters
 
 
+def test_a_removed_cluster_can_be_forgotten_at_once(world: World) -> None:
+    world.run(10)
+    world.frameworks["a"].fails = world.frameworks["a"].reports_fail = TimeoutError("gone")
+    remove(world, "a", ExitMode.KEEP)
+    world.run(60)
+    assert "alpha/a" in world.controller.state.removal_reasons
+    assert [key.framework_node for key in world.controller.forget("alpha/a")] == ["a1"]
+    assert (set(world.controller.clusters), dict(world.controller.state.removed)) == ({"alpha/b"}, {})
+    world.run(80)
+    assert world.sizes()["b1"] == size(10)
+
+
+def test_nodes_that_nobody_reports_after_a_restart_can_be_forgotten_and_hold_nobody_up(world: World) -> None:
+    world.run(10)
+    world.start("b")
+    world.run(80)
+    assert world.sizes()["b1"] == size(5)
+    assert [key.framework_node for key in world.controller.forget("alpha/a")] == ["a1"]
+    world.run(80)
+    assert world.sizes()["b1"] == size(10)
+    assert key("a", "a1") not in world.journal_on_disk().known
+
+
 def test_a_cluster_that_only_got_another_name_hands_its_node_over(world: World) -> None:
     world.frameworks["c"] = world.frameworks["a"]
     world.controller.add_name("alpha/c")

@@ -20,6 +20,14 @@ class Adopted(Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
 
 
+class Forgotten(Struct, frozen=True, kw_only=True):
+    """The answer to `forget`. `configured`: the cluster goes on; `nodes`: the framework's names of forgotten nodes."""
+
+    cluster: str
+    configured: bool
+    nodes: tuple[str, ...]
+
+
 class RestoredRow(Struct, frozen=True, kw_only=True):
     """What became of one node of a framework."""
 

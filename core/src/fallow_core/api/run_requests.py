@@ -22,7 +22,7 @@ class RunRequests(Requests):
     def __init__(self, controller: Controller, sources: Sources) -> None:
         super().__init__(controller, sources)
         self._controller = controller
-        self.changes["adopt"] = self._adopt
+        self.changes |= {"adopt": self._adopt, "forget": self._forget}
 
     def status(self) -> Status:
         """The answer to `status`."""
@@ -50,3 +50,11 @@ class RunRequests(Requests):
         nodes = [key.framework_node for key in self._controller.adopt(rows)]
         event(log, logging.INFO, "adopted", cluster=name, who=peer.name, nodes=nodes)
         return {"cluster": name, "nodes": nodes}
+
+    def _forget(self, peer: Peer, request: View) -> View:
+        """Let a removed cluster go at once; of another one, give up the nodes that nobody has reported yet."""
+        known = sorted({*self._controller.names, *self._controller.state.removed})
+        name = only(request.get("cluster"), known, "cluster")
+        nodes = [key.framework_node for key in self._controller.forget(name)]
+        event(log, logging.WARNING, "forgotten", cluster=name, who=peer.name, nodes=nodes)
+        return {"cluster": name, "configured": name in self._controller.names, "nodes": nodes}

@@ -12,7 +12,7 @@ import click
 from fallow_core.api.control_socket import ask, user_name
 from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.explain import Explanation
-from fallow_core.api.operations import Adopted, CheckResult, Switched
+from fallow_core.api.operations import Adopted, CheckResult, Forgotten, Switched
 from fallow_core.api.status import Status
 from fallow_core.cli import render_operations
 from fallow_core.cli.config_option import config_option
@@ -109,6 +109,20 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
     """
     request = {"request": "adopt", "cluster": cluster}
     show_answer(request, path, socket, as_json, Adopted, render_operations.adopted)
+
+
+@click.command()
+@click.argument("cluster")
+@config_option
+@socket_option
+@json_option
+def forget(cluster: str, path: Path, socket: Path | None, as_json: bool) -> None:
+    """Forget CLUSTER if its file was removed, or else its nodes that nobody reports any more.
+
+    Others may then be lent what it had. Use it when the framework is gone: its scheduler is no longer believed.
+    """
+    request = {"request": "forget", "cluster": cluster}
+    show_answer(request, path, socket, as_json, Forgotten, render_operations.forgotten)
 
 
 @click.command()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fallow_core.api.operations import Adopted, CheckResult, Restored, Switched
+from fallow_core.api.operations import Adopted, CheckResult, Forgotten, Restored, Switched
 from fallow_core.cli.table import marked, paragraph, size_words
 
 MARKS = {True: "ok   ", False: "WRONG", None: "?    "}
@@ -27,6 +27,14 @@ def adopted(answer: Adopted) -> list[str]:
     """`fallow adopt`: the nodes whose first allocations may be taken back."""
     nodes = ", ".join(answer.nodes) or "no node: none is seen"
     return [f"{answer.cluster}: what was there at first may now be taken back on {nodes}"]
+
+
+def forgotten(answer: Forgotten) -> list[str]:
+    """`fallow forget`: what counts no longer."""
+    nodes = f" ({', '.join(answer.nodes)})" if answer.nodes else ""
+    if not answer.configured:
+        return [f"{answer.cluster}: forgotten{nodes}; others may be lent what it had"]
+    return [f"{answer.cluster}: {f'forgotten{nodes}' if nodes else 'every node was reported: nothing to forget'}"]
 
 
 def restored(answer: Restored) -> list[str]:

@@ -182,6 +182,23 @@ class Controller:
         """What is allocated on these rows may be taken back from now on, although it was there at first."""
         return adopt(self.state, sorted(keys))
 
+    def forget(self, cluster: str) -> list[RowKey]:
+        """Let a removed cluster go at once; of another one, give up the rows that nobody has reported yet.
+
+        Nothing that its scheduler may still promise there is believed any longer. Returns the rows.
+        """
+        forgotten = {key for key in self.state.awaited if key.cluster == cluster}
+        if cluster in self.state.removed:
+            forgotten |= self.clusters.pop(cluster).rows.keys()
+            planner.forget_cluster(self.state, cluster)
+        else:
+            self.state.awaited -= forgotten
+            self.state.unwritten |= forgotten
+            if cluster in self.clusters:
+                forgotten |= set(self.clusters[cluster].forget_unreported())
+        self.state.look_at_all()
+        return sorted(forgotten)
+
     def set_nodes(self, nodes: tuple[Node, ...]) -> None:
         """Lend these nodes from now on, and no others."""
         for name in {node.name for node in self.nodes} - {node.name for node in nodes}:

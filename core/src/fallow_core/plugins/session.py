@@ -182,7 +182,7 @@ class ClusterSession:
         for row in [row for row in self.rows.values() if row.state is NodeState.GONE and row.in_flight]:
             self._put(ledger_rows.expired(row, now, self._limits.in_flight_seconds))
         if self._is_silent():
-            self._forget(self.inherited)
+            self.forget_unreported()
         health = self.instance.health()
         for lane, state in (("reads", health.reads.state), ("acts", health.acts.state)):
             if state is LaneState.STALLED:
@@ -268,6 +268,12 @@ class ClusterSession:
             self.rows.pop(key, None)
             self._changed.add(key)
         self.inherited = self.inherited & self.rows.keys()
+
+    def forget_unreported(self) -> list[RowKey]:
+        """Forget the rows of an older instance that this one's framework has not named. Returns them."""
+        keys = sorted(self.inherited)
+        self._forget(keys)
+        return keys
 
     def _is_silent(self) -> bool:
         """Whether the framework has reported for long enough to have named all its nodes."""
