@@ -105,15 +105,11 @@ def test_the_wrapper_of_the_page_about_wrappers_spares_what_it_says() -> None:
     assert veto.value.spared == {"nightly-1": "the nightly run is not interrupted"}
 
 
-COMING = {"planner/", "planner/round.py", "agent/throttling/batch_limiter.py", "api/status.py"}
-"""Paths that the move into rooms still creates; remove each one when it is there."""
-
-
 def missing_paths(text: str) -> list[str]:
     """The files (`ledger/rows.py`) and packages (`ledger/`) of core in a text that are not in the tree."""
     found = re.findall(r"(?<![\w./-])(?:[a-z_]+/)+(?:[a-z_]+\.py)?(?![\w*])", text)
     assert len(found) > 15
-    return sorted({path for path in found if not (CORE / path).exists() and not (ROOT / path).exists()} - COMING)
+    return sorted({path for path in found if not (CORE / path).exists() and not (ROOT / path).exists()})
 
 
 def test_the_architecture_page_names_paths_that_exist() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from statistics import median
@@ -47,7 +48,8 @@ def run(jars: Jars, folder: Path, nodes: int, rounds: int) -> list[str]:
     with Fleet(jars, folder / "pair", nodes, containers_each=0, make=Pair) as fleet:
         pair = {"hadoopConfDir": f"{fleet.cluster.folder}/client", "user": fleet.spec()["user"]}
         found |= _in_turn(fleet, {PLAIN: fleet.spec(), "HA": pair | {"nodeManagers": list(fleet.ids)}}, rounds)
-    if missing := missing_tools():
+    missing = missing_tools() + ([] if find_spec("gssapi") else ["the package gssapi: tox -e bench-kerberos"])
+    if missing:
         print(f"without Kerberos: not found: {', '.join(missing)}")
     else:
         with _secured(jars, folder, nodes) as (fleet, secured):
