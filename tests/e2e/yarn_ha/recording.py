@@ -30,7 +30,7 @@ from tests.e2e.yarn_ha.pair import Pair
 
 from fallow_core.errors import ControlError
 
-LINE = re.compile(r"(\S+ \S+) \S+ \S+ (offer_sent|take_back_starts|take_back_cancelled|tasks_end) (.*)")
+LINE = re.compile(r"(\S+ \S+) \S+ \S+ (offer_sent|take_back_starts|take_back_cancelled|tasks_terminate) (.*)")
 EVERY_SECONDS = 0.2
 
 
