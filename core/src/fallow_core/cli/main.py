@@ -15,13 +15,13 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # name: its module here and the function, and one line for `fallow --help`, which imports nothing
 COMMANDS = {
-    "forget": ("inspect:forget", "Forget a removed cluster, or nodes that nobody reports any more."),
     "adopt": ("inspect:adopt", "Allow taking back what a cluster had before Fallow came."),
     "agent": ("agent:agent", "Protect this host; a controller elsewhere lends."),
     "config": ("config:config", "Check configuration files, or write new ones."),
     "demo": ("demo.command:demo", "Show on this host, in under a minute, what Fallow does."),
     "doctor": ("inspect:doctor", "Check what Fallow needs on this host and from its frameworks."),
     "explain": ("inspect:explain", "Show how each offer was calculated."),
+    "forget": ("inspect:forget", "Forget a removed cluster, or nodes that nobody reports any more."),
     "plugins": ("plugins:plugins", "List, check and create plugins."),
     "restore": ("inspect:restore", "Put sizes and control groups back to what Fallow found."),
     "run": ("run:run", "Lend the idle capacity of this host."),
