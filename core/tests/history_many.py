@@ -26,7 +26,7 @@ LASTS_SECONDS = 60
 def drawn(seed: int, *, full: bool = False) -> tuple[list[Layout], list[list[Step]]]:
     """The nodes of a history with what happens to each; in a full one more is often promised than can be lent."""
     rng = Random(seed)
-    nodes = rng.choice((1, 1, 1, 1, 1, 1, 2, 3))
+    nodes = rng.choice((1, 1, 1, 1, 1, 1, 1, 1, 2, 3))
     common = Layout(
         rows=(),
         floor=rng.choice((FLOOR, NOTHING)),
@@ -40,7 +40,7 @@ def drawn(seed: int, *, full: bool = False) -> tuple[list[Layout], list[list[Ste
 def _steps(rng: Random, number: int, *, full: bool) -> list[Step]:
     """All but the first node come a little later."""
     later = [Step("nothing", 0, 0, rng.randrange(20))] if number else []
-    count = rng.randrange(4, 17) * (2 if full else 1)
+    count = rng.randrange(4, 13) * (2 if full else 1)
     happens = FULL if full else HAPPENS
     return later + [
         Step(rng.choice(happens), rng.randrange(4), rng.randrange(101), rng.randrange(16)) for _ in range(count)

@@ -1,6 +1,6 @@
 """One history: nodes that each have a world of their own, and one Fallow, which is the planner, for all of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from core.tests.history_counts import Counts
@@ -84,6 +84,12 @@ class History:
         """Seconds in which nothing else happens to the first world."""
         for _ in range(seconds):
             self._second([self.world])
+
+    def calm_down(self, used_percent: int, greedy: Mapping[str, bool]) -> None:
+        """From now on nothing fails and nothing changes in the first world; see `World.calm_down`."""
+        self.world.calm_down(used_percent, greedy)
+        self._memory.switches.clear()
+        self.state.look_at_all()
 
     def counted(self, what: str) -> Counts:
         """What was counted in this history."""

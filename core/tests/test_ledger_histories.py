@@ -135,7 +135,7 @@ def test_then_everybody_gets_a_fair_share_and_comes_to_rest(
     history = lived(layout, steps)
     world = history.world
     alone = world.clusters[first % len(world.clusters)]
-    world.calm_down(used_percent, {cluster: cluster == alone for cluster in world.clusters})
+    history.calm_down(used_percent, {cluster: cluster == alone for cluster in world.clusters})
     history.pass_time(200)
     world.greedy = dict(zip(world.clusters, busy, strict=False))
     history.pass_time(700)
