@@ -31,12 +31,12 @@ func of(tasks int) size {
 
 // task is one process of the queue. It is over once done is closed.
 type task struct {
-	id         string
-	process    *os.Process
-	startTicks int64
-	started    time.Time
-	terminating     time.Time // zero until it was told to end
-	done       chan struct{}
+	id          string
+	process     *os.Process
+	startTicks  int64
+	started     time.Time
+	terminating time.Time // zero until it was told to end
+	done        chan struct{}
 }
 
 func (t *task) isOver() bool {

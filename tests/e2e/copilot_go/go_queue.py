@@ -94,11 +94,15 @@ class GoQueue(Framework):
         return tuple(started)
 
     def finish(self, task_ids: Collection[str]) -> None:
-        for task_id, pid in self._processes().items():
-            if task_id in task_ids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: not self.tasks() & set(task_ids))
+        def gone() -> bool:
+            # Again and again: a task that has forked but not yet executed its shell does not show its name.
+            for task_id, pid in self._processes().items():
+                if task_id in task_ids:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+            return not self.tasks() & set(task_ids)
+
+        wait_for(gone)
 
     def tasks(self) -> frozenset[str]:
         return frozenset(self.ask("tasks").split())
