@@ -18,7 +18,7 @@ from fallow_core.cli.tasks import lines
 from fallow_core.config.settings import with_clusters
 from fallow_core.errors import ControlError, StateError
 from fallow_core.model.qos_policy import QosPolicy
-from fallow_core.runtime.agent import AgentProcess
+from fallow_core.runtime.agent import AgentProcess, of_agents
 from fallow_core.runtime.standalone import Standalone
 from fallow_core.state.node_grant import FILE_NAME, NodeGrant
 from fallow_hookspecs import CapacityReport, Finding, Node, Offer, Role, TaskList, hookimpl
@@ -140,6 +140,15 @@ def test_a_reload_of_labels_and_selectors_adds_and_removes_a_cluster(started: St
     started.agent._take(with_clusters(replace(before, node_labels={"pool": "batch"}), batch))
     started.until(lambda: started.agent.clusters)
     assert started.agent.followed.node.labels == {"pool": "batch"}
+
+
+def test_a_cluster_whose_file_names_the_role_of_an_agent_no_longer_is_removed(started: Started) -> None:
+    before = started.agent.config
+    etl = before.clusters[0]
+    far = replace(etl, config=replace(etl.config, roles=frozenset({Role.CONTROLLER})))
+    read = replace(with_clusters(before, [far]), named=frozenset({etl.name}))
+    started.agent._take(of_agents(read))
+    assert dict(started.agent.clusters) == {}
 
 
 def test_two_on_one_state_directory_are_refused(started: Started) -> None:

@@ -35,11 +35,12 @@ GIVE_BACK_SECONDS = 120.0
 
 def of_agents(config: Config) -> Config:
     """The configuration as an agent has it: the clusters whose files name that role, in that role alone."""
+    others = frozenset(each.name for each in config.correct_clusters if Role.AGENT not in each.config.roles)
     clusters, not_selected = (
-        tuple(_of_agent(cluster) for cluster in every if Role.AGENT in cluster.config.roles)
+        tuple(_of_agent(cluster) for cluster in every if cluster.name not in others)
         for every in (config.clusters, config.not_selected)
     )
-    return replace(config, clusters=clusters, not_selected=not_selected)
+    return replace(config, clusters=clusters, not_selected=not_selected, named=config.named - others)
 
 
 def _of_agent(cluster: ClusterSettings) -> ClusterSettings:
