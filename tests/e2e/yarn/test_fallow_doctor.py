@@ -39,7 +39,7 @@ def test_doctor_tells_what_is_well_what_is_not_known_and_what_is_wrong(cluster: 
     for subject, words in (
         ("ResourceManager", f"{cluster.jars.version} at {rm.web} is ACTIVE"),
         ("clocks", "agree"),
-        ("admin rights", "may change node sizes, as may everyone"),
+        ("admin rights", "may change node sizes, and so may everyone"),
         ("scheduler", "CapacityScheduler"),
         ("minimum allocation", f"{cluster.setup.min_mb} MB and 1 vcore"),
         ("resource calculator", "DominantResourceCalculator"),
@@ -55,7 +55,7 @@ def test_doctor_tells_what_is_well_what_is_not_known_and_what_is_wrong(cluster: 
     assert SIGKILL_DELAY in printed.stdout
 
     for about, subject, words in (
-        ("mixed", "ports", "mixed up"),
+        ("mixed", "ports", "as if they were swapped"),
         ("nodemanager", "web port", "HTTP 404"),
         ("ipc", "web port", "this is a Hadoop IPC port"),
         ("ipc", "client port", "this is a web port"),

@@ -181,7 +181,7 @@ def test_an_unknown_node_in_the_config_spoils_nothing(cluster: Cluster, start_fa
     assert sizes(cluster)[other] == configured(cluster)[other]
     doctor = fallow.call("doctor")
     assert doctor.returncode == 1
-    assert "not known: nowhere.example.com:45454" in doctor.stdout
+    assert "unknown: nowhere.example.com:45454" in doctor.stdout
 
 
 def test_what_is_no_resource_manager_is_reported_and_the_other_cluster_goes_on(
