@@ -109,7 +109,7 @@ def test_a_grace_lasts_through_a_kill_and_a_failover(
         (tmp_path / "end").touch()
         told, _ = command.communicate(timeout=SECONDS)
     assert command.returncode == 0, told
-    assert "told once more" in told
+    assert "told again" in told
     assert "localhost: decommissioned." in told
     assert states(pair) == ["DECOMMISSIONED"]
     assert exclude.read_text() == KEPT + "localhost\n"
@@ -243,7 +243,7 @@ def test_with_lists_of_their_own_both_resource_managers_take_a_node_out_and_in_a
             (tmp_path / "end").touch()
             told, _ = command.communicate(timeout=SECONDS)
         assert command.returncode == 0, told
-        assert "told once more" in told
+        assert "told again" in told
         assert [file.read_text() for file in files] == [KEPT + "localhost\n"] * 2
         for file in includes:
             file.write_text("another\n")
