@@ -108,5 +108,5 @@ def test_fallow_run_lends_by_the_clusters_own_files_and_doctor_shows_the_ticket(
         wait_for(lambda: [mb for mb, _ in fallow.in_force().values()] == [LENT_MB], 60, "what is lent")
         found = {finding["subject"]: finding for finding in json.loads(fallow.succeed("doctor", "--json"))}
     assert [node.total_mb for node in secured.nodes().values()] == [LENT_MB]
-    assert found["Kerberos"]["detail"].startswith(f"{ADMIN}@{NAME}, to rm/_HOST@{NAME}; its ticket lasts")
+    assert found["Kerberos"]["detail"].startswith(f"{ADMIN}@{NAME}, to rm/_HOST@{NAME}; its ticket is valid for")
     assert found["admin rights"]["ok"] is True
