@@ -56,9 +56,9 @@ def test_a_size_whose_call_is_under_way_stays_believed_and_the_call_is_waited_fo
     world.hold("alpha/a acts")
     world.used = size(6)
     world.run(3)
-    assert not world.controller.may_succeed("alpha/a")
+    assert not world.controller.clusters["alpha/a"].may_be_succeeded(world.now)
     world.run(PUBLISH_TIMEOUT_SECONDS)
-    assert world.controller.may_succeed("alpha/a")
+    assert world.controller.clusters["alpha/a"].may_be_succeeded(world.now)
     before = world.row("a", "a1")
     world.build("a")
     row = world.row("a", "a1")
@@ -258,7 +258,7 @@ def reload(world: World, chance: random.Random) -> None:
         world.controller.add_name(full)
         if full not in world.controller.clusters:
             world.build(name)
-    elif chance.random() < 0.5 and world.controller.may_succeed(full):
+    elif chance.random() < 0.5 and world.controller.clusters[full].may_be_succeeded(world.now):
         world.build(name)
     else:
         remove(world, name, chance.choice(list(ExitMode)))

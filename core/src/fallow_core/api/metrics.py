@@ -1,7 +1,7 @@
 """`/metrics` for Prometheus: computed at each scrape from the state, so nothing stays of what is gone.
 
 Names are `fallow_<what>_<unit>`. CPU is in cores, the one exception to base units; memory in bytes, ages in seconds.
-What is not known has no sample.
+A value that is not known has no sample.
 """
 
 from __future__ import annotations

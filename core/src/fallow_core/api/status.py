@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fallow_core.controller.controller import Controller
 
 VALID = "valid"
-"""Of an agent: a controller's grant counts."""
+"""The ledger state of an agent while the grant of its controller is valid."""
 LABELS: Mapping[ResourceName, str] = {"cpu": "CPU", "memory": "memory"}
 
 

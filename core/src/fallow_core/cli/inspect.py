@@ -132,7 +132,7 @@ def doctor(path: Path, as_json: bool) -> int:
     """Check what Fallow needs on this host and from its frameworks. Exit code 1 if a check fails."""
     from fallow_core.cli.run import load_config
     from fallow_core.diagnostics.doctor import findings
-    from fallow_core.runtime.standalone import this_host
+    from fallow_core.runtime.node_process import this_host
 
     config = load_config(path)
     found = [CheckResult(about=about, **asdict(each)) for about, each in findings(config, this_host(config))]

@@ -1,4 +1,4 @@
-"""What is wrong in a running Fallow, each in one text."""
+"""Lists the problems of a running Fallow, one text each."""
 
 from collections.abc import Iterator
 

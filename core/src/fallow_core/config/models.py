@@ -86,7 +86,7 @@ MetricsOrOff = Metrics | Literal["off"]
 
 
 class NodeIdentity(Model):
-    """Who this host is. `name`: by default the host name. `addresses`: besides those that the host has."""
+    """The identity of this host. `name`: the host name by default. `addresses`: added to those that the host has."""
 
     name: Host | None = None
     addresses: list[Host] = Field(default_factory=list)

@@ -72,7 +72,7 @@ class Controller:
             cluster.configure(cluster.policy, publishing)
 
     def policy_changed(self) -> None:
-        """What is over may be over because of a changed policy alone: for a while it only drains."""
+        """A changed policy alone may cause overdraft, so for a while overdraft only drains."""
         self.state.settle(self._clock())
 
     def add_name(self, cluster: str) -> None:
@@ -82,10 +82,6 @@ class Controller:
     def remove(self, cluster: str, mode: ExitMode) -> None:
         """A cluster is no longer configured. Its session goes on until its scheduler can promise nothing any more."""
         planner.remove_cluster(self.state, cluster, mode, self._clock())
-
-    def may_succeed(self, cluster: str) -> bool:
-        """Whether a session may be added now: there is none, or the older one rests."""
-        return cluster not in self.clusters or self.clusters[cluster].may_be_succeeded(self._clock())
 
     def add(self, cluster: ClusterSession) -> None:
         """Take a session in, with what an earlier process knew of its rows, or an earlier session."""
@@ -179,7 +175,7 @@ class Controller:
         return not self.state.left_behind
 
     def adopt(self, keys: Iterable[RowKey]) -> list[RowKey]:
-        """What is allocated on these rows may be taken back from now on, although it was there at first."""
+        """Allow take-backs of what was allocated on these rows when Fallow first saw them."""
         return adopt(self.state, sorted(keys))
 
     def forget(self, cluster: str) -> list[RowKey]:

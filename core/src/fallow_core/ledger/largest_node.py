@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fallow_core.ledger.due_offers import DueOffer
-from fallow_core.ledger.rows import Row, RowKey
+from fallow_core.ledger.rows import Row, RowKey, larger
 from fallow_core.model.policy import KeepLargest
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, Resources
 
@@ -46,7 +46,7 @@ def keep_largest(
     if mode is KeepLargest.WARN or not candidates:
         return Kept(due=tuple(due), warning=f"no node is as large as the largest task ({_words(largest)}) any more")
     held = min(candidates, key=lambda d: (_missing(largest, d.size), d.key))
-    size = _at_least(held.size, largest)
+    size = larger(held.size, largest)
     kept = [d for d in due if d.key != held.key]
     if size != rows[held.key].newest_size:
         kept.append(replace(held, size=size))
@@ -63,10 +63,6 @@ def _is_large(row: Row, largest: Resources) -> bool:
 
 def _fits(task: Resources, size: Resources) -> bool:
     return all(task.amount(name) <= size.amount(name) for name in RESOURCE_NAMES)
-
-
-def _at_least(size: Resources, task: Resources) -> Resources:
-    return Resources(*(max(size.amount(name), task.amount(name)) for name in RESOURCE_NAMES))
 
 
 def _missing(task: Resources, size: Resources) -> tuple[int, int]:

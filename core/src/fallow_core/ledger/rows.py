@@ -169,8 +169,12 @@ def at_least(row: Row, seen: Resources | None) -> Row:
     says = row.allocated
     if seen.cpu_milli <= says.cpu_milli and seen.memory_bytes <= says.memory_bytes:
         return row
-    most = Resources(max(says.cpu_milli, seen.cpu_milli), max(says.memory_bytes, seen.memory_bytes))
-    return replace(row, allocated=most)
+    return replace(row, allocated=larger(says, seen))
+
+
+def larger(one: Resources, other: Resources) -> Resources:
+    """The larger amount of each resource."""
+    return Resources(max(one.cpu_milli, other.cpu_milli), max(one.memory_bytes, other.memory_bytes))
 
 
 def expired(row: Row, now: float, in_flight_seconds: float) -> Row:

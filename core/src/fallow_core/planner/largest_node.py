@@ -6,16 +6,17 @@ from collections.abc import Iterable
 
 from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.largest_node import keep_largest
+from fallow_core.ledger.rows import larger
 from fallow_core.model.event import Event
 from fallow_core.planner.observations import ClusterObservation
 from fallow_core.planner.state import ClusterState
-from fallow_hookspecs import RESOURCE_NAMES, Resources
+from fallow_hookspecs import Resources
 
 
 def guard(
     name: str, cluster: ClusterState, observation: ClusterObservation, due: Iterable[DueOffer]
 ) -> tuple[tuple[DueOffer, ...], list[Event]]:
-    """What is due of one cluster, without the shrink of the node that keeps its size. A new warning is told once."""
+    """Drop the shrink of the node that keeps its size from the due offers of a cluster. Return a new warning once."""
     kept = keep_largest(
         tuple(due),
         observation.rows,
@@ -35,4 +36,4 @@ def _largest(cluster: ClusterState, observation: ClusterObservation) -> Resource
     largest = None if pending is None else pending.largest
     if largest is None:
         return cluster.sums.largest
-    return Resources(*(max(cluster.sums.largest.amount(name), largest.amount(name)) for name in RESOURCE_NAMES))
+    return larger(cluster.sums.largest, largest)

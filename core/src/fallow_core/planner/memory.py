@@ -1,4 +1,4 @@
-"""What has to survive a restart: sizes in flight, the sizes found first, switches; and what a round changes in it.
+"""The memory survives a restart: sizes in flight, the sizes found first, switches. A round returns its changes.
 Pure.
 
 The caller writes a change down before it sends the sizes that the change tells of.
@@ -43,8 +43,8 @@ class Change:
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """What is remembered. `known`: the rows that were reported: after a restart nothing grows beside them before they
-    are reported again. `refreshed`: when a row was last sent a size, in seconds since 1970.
+    """The state that survives a restart. `known`: the rows that were reported. After a restart nothing grows beside
+    them until they are reported again. `refreshed`: when a row was last sent a size, in seconds since 1970.
     """
 
     known: dict[RowKey, bool] = field(default_factory=dict)

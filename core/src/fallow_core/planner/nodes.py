@@ -1,18 +1,18 @@
 """One node in a round: what is taken in of it, its ledger, and the offers that are due by it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fallow_core.ledger.due_offers import DueOffer, due_rows
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.offer_filter import too_small
-from fallow_core.ledger.rows import ZERO, Row, RowKey, at_least
+from fallow_core.ledger.rows import ZERO, Row, RowKey
 from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.event import Event
 from fallow_core.model.policy import AccountPolicy, PublishingPolicy
 from fallow_core.planner import node_state
 from fallow_core.planner.node_state import NodeState
-from fallow_core.planner.observations import NO_TASKS, ClusterObservation, NodeObservation
+from fallow_core.planner.observations import ClusterObservation, NodeObservation
 from fallow_core.planner.state import PlannerState
 from fallow_hookspecs import RESOURCE_NAMES, Capabilities, Pending
 
@@ -66,16 +66,18 @@ def take_policy(state: PlannerState, node: NodeState, now: float, wall_now: floa
 def compute(
     state: PlannerState,
     node: NodeState,
-    rows: Iterable[Row],
+    rows: Sequence[Row],
     clusters: Mapping[str, ClusterObservation],
     inputs_of: Mapping[str, ClusterInputs],
     awaited: Iterable[RowKey],
     now: float,
 ) -> tuple[Computed, list[Event]]:
-    """The ledger of a node and the offers that are due by it. `awaited`: its rows that nobody has reported yet."""
-    tasks = node.observation.tasks
-    present = [at_least(row, tasks.get(row.key, NO_TASKS).requested) for row in rows]
-    counted, events = _without_given_up_floors(node, present)
+    """The ledger of a node and the offers that are due by it.
+
+    :param rows: its rows, with no less allocated than its tasks were promised.
+    :param awaited: its rows that nobody has reported yet.
+    """
+    counted, events = _without_given_up_floors(node, rows)
     names = {row.key.cluster for row in counted}
     inputs = node_state.ledger_inputs(
         node,
@@ -111,7 +113,7 @@ def _account(state: PlannerState, policy: AccountPolicy, cluster: str, node: str
     return replace(policy, switch=switch.state, switched="" if scope == cluster else scope)
 
 
-def _without_given_up_floors(node: NodeState, rows: list[Row]) -> tuple[tuple[Row, ...], list[Event]]:
+def _without_given_up_floors(node: NodeState, rows: Sequence[Row]) -> tuple[tuple[Row, ...], list[Event]]:
     """The rows without the floors that keep losing tasks to pressure; they are not offered for a while."""
     before, given_up = node.floors_given_up, node.observation.floors_given_up
     if not before and not given_up:

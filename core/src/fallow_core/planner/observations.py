@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fallow_core.ledger.rows import ZERO, Row, RowKey
+from fallow_core.ledger.rows import ZERO, Row, RowKey, at_least
 from fallow_core.ledger.task_shapes import mib_per_core
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import NodeSample
@@ -42,6 +42,10 @@ class NodeObservation:
     floors_given_up: Mapping[RowKey, float] = field(default_factory=dict)
     daemons: int = 0
 
+    def with_tasks(self, row: Row) -> Row:
+        """The row with no less allocated than its tasks that are seen here were promised."""
+        return at_least(row, self.tasks.get(row.key, NO_TASKS).requested)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
@@ -74,7 +78,7 @@ class ClusterObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What is known at `now`. `wall_now`: seconds since 1970. `nodes`: those with something new; `clusters`: all."""
+    """The inputs of a round at `now`. `wall_now`: seconds since 1970. `nodes`: those with news; `clusters`: all."""
 
     now: float
     wall_now: float

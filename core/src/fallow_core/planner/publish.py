@@ -55,7 +55,7 @@ def is_published(state: PlannerState, key: RowKey) -> bool:
 
 
 def tell_due(state: PlannerState) -> list[Event]:
-    """What is not sent in observe mode; told again when it changed by more than the dead band."""
+    """The events for offers that observe mode does not send; one is repeated after a change beyond the dead band."""
     events = []
     for d in state.due.values():
         told = state.told.get(d.key)

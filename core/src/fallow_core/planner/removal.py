@@ -7,10 +7,10 @@ until its scheduler can promise nothing any more that others are lent.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from fallow_core.ledger.rows import Row, at_least
+from fallow_core.ledger.rows import Row
 from fallow_core.model.event import Event
 from fallow_core.model.policy import AccountPolicy, PublishingMode, SwitchState, TakeBack
-from fallow_core.planner.observations import NO_TASKS, ClusterObservation
+from fallow_core.planner.observations import ClusterObservation
 from fallow_core.planner.sizes_left_behind import still_counts
 from fallow_core.planner.state import PlannerState, forget_cluster
 
@@ -66,4 +66,4 @@ def _rows_here(state: PlannerState, rows: Iterable[Row]) -> Iterable[Row]:
     for row in rows:
         node = state.nodes.get(row.key.node)
         if node is not None and node.ledger is not None:
-            yield at_least(row, node.observation.tasks.get(row.key, NO_TASKS).requested)
+            yield node.observation.with_tasks(row)

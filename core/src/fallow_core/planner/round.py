@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fallow_core.ledger.due_offers import DueOffer
-from fallow_core.ledger.rows import ZERO, Row, RowKey, at_least
+from fallow_core.ledger.rows import ZERO, Row, RowKey
 from fallow_core.model.event import Event
 from fallow_core.model.policy import PublishingMode
 from fallow_core.planner import largest_node, publish, removal, take_back, timers
-from fallow_core.planner.memory import Change, Memory, Sending, change_of, may_go_unrecorded
+from fallow_core.planner.memory import Change, Sending, change_of, may_go_unrecorded
 from fallow_core.planner.nodes import ClusterInputs, compute, take_in, take_policy
 from fallow_core.planner.observations import NO_TASKS, ClusterObservation, Observations
 from fallow_core.planner.state import ClusterState, PlannerState
@@ -171,14 +171,18 @@ def _compute(
 
 
 def _rows(state: PlannerState, node: str, clusters: Mapping[str, ClusterObservation]) -> list[Row]:
-    return [clusters[name].rows[key] for name in clusters for key in sorted(state.clusters[name].rows.get(node, ()))]
+    observation = state.nodes[node].observation
+    return [
+        observation.with_tasks(clusters[name].rows[key])
+        for name in clusters
+        for key in sorted(state.clusters[name].rows.get(node, ()))
+    ]
 
 
 def _add_up(state: PlannerState, node: str, rows: Iterable[Row]) -> None:
     tasks = state.nodes[node].observation.tasks
     for row in rows:
-        of_row = tasks.get(row.key, NO_TASKS)
-        state.clusters[row.key.cluster].sums.put(row.key, at_least(row, of_row.requested).allocated, of_row)
+        state.clusters[row.key.cluster].sums.put(row.key, row.allocated, tasks.get(row.key, NO_TASKS))
 
 
 def _lasts(inputs: Mapping[str, ClusterInputs], rows: Iterable[Row]) -> list[int | None]:
@@ -186,7 +190,7 @@ def _lasts(inputs: Mapping[str, ClusterInputs], rows: Iterable[Row]) -> list[int
 
 
 def _guard_largest(state: PlannerState, clusters: Mapping[str, ClusterObservation]) -> list[Event]:
-    """What is due in all clusters, in the order in which it is sent."""
+    """Set the due offers of all clusters, in the order in which they are sent; return the warnings."""
     events: list[Event] = []
     state.due = {}
     for name, cluster in clusters.items():
@@ -199,15 +203,8 @@ def _guard_largest(state: PlannerState, clusters: Mapping[str, ClusterObservatio
 def _change(
     state: PlannerState, clusters: Mapping[str, ClusterObservation], sendings: Iterable[Sending], wall_now: float
 ) -> Change:
-    """What has to be written down; the rows stay in `unwritten` until the caller says that it was."""
+    """The change to write down. Its rows stay in `unwritten` until the caller has written it."""
     rows = {key: clusters[key.cluster].rows.get(key) if key.cluster in clusters else None for key in state.unwritten}
     kept = {key for key in rows if key in state.awaited or key.cluster not in state.names}
     lends = state.publishing.mode is PublishingMode.ENFORCE
     return change_of(state.memory, rows, kept, sendings, wall_now, lends=lends)
-
-
-def written(state: PlannerState, change: Change) -> None:
-    """A round's change was written down."""
-    memory: Memory = state.memory
-    memory.apply(change)
-    state.unwritten.clear()

@@ -1,11 +1,11 @@
 """Which sizes an orderly stop, `fallow restore`, or the removal of a cluster leaves behind."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeLedger
-from fallow_core.ledger.rows import ZERO, Row, RowKey
+from fallow_core.ledger.rows import ZERO, Row, RowKey, larger
 from fallow_core.model.policy import ExitMode
 from fallow_core.planner.memory import Original
 from fallow_core.planner.state import SizesLeftBehind
@@ -88,13 +88,7 @@ def _size(row: Row, original: Original | None, mode: ExitMode) -> Resources | No
     """Never below the floor, unless it is below already; never a growth for the floor."""
     newest = row.newest_size
     if mode is ExitMode.FLOOR and newest is not None:
-        return _by_resource(min, row.floor, newest)
+        return Resources(min(row.floor.cpu_milli, newest.cpu_milli), min(row.floor.memory_bytes, newest.memory_bytes))
     if mode is ExitMode.ORIGINAL and original is not None:
-        return _by_resource(max, row.floor, original.size)
+        return larger(row.floor, original.size)
     return None
-
-
-def _by_resource(choose: Callable[[int, int], int], one: Resources, other: Resources) -> Resources:
-    return Resources(
-        cpu_milli=choose(one.cpu_milli, other.cpu_milli), memory_bytes=choose(one.memory_bytes, other.memory_bytes)
-    )

@@ -47,7 +47,7 @@ def decide(
 
 
 def adopt(state: PlannerState, keys: Sequence[RowKey]) -> list[RowKey]:
-    """What is allocated on these rows may be taken back from now on, although it was there at first."""
+    """Allow take-backs of what was allocated on these rows when Fallow first saw them."""
     for key in keys:
         for name in state.take_back.after_seconds:
             part = (key, name)

@@ -68,7 +68,7 @@ class AgentProcess(NodeProcess):
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
         config = of_agents(config)
-        super().__init__(config, config.clusters, clock, load_plugin)
+        super().__init__(config, clock, load_plugin)
         self.followed = RemoteLedger(
             self.node,
             [cluster.name for cluster in config.clusters],

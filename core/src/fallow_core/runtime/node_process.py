@@ -16,7 +16,7 @@ from fallow_core.agent.last_round import LastRound
 from fallow_core.api.control_socket import ControlServer
 from fallow_core.api.requests import Requests, Sources
 from fallow_core.config.refused_files import Refusals
-from fallow_core.config.settings import ClusterSettings, Config, PluginLoader
+from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingPolicy
 from fallow_core.node.addresses import host_addresses
@@ -56,18 +56,16 @@ class NodeProcess(Protection):
     def __init__(
         self,
         config: Config,
-        clusters: tuple[ClusterSettings, ...],
         clock: Callable[[], float],
         load_plugin: PluginLoader,
     ) -> None:
         """Read what an earlier process left.
 
-        :param clusters: those whose plugin instances it builds.
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
         self._lock = publish_journal.lock(config.state_dir)
         super().__init__(this_host(config), config, clock)
-        self.builds = Builds(clusters, clock, self.wake)
+        self.builds = Builds(config.clusters, clock, self.wake)
         self.started_at = clock()
         self.refusals = Refusals()
         self.refusals.note(config.problems, time.time())

@@ -17,10 +17,8 @@ from fallow_core.model.sample import NodeSample
 from fallow_core.planner.observations import NodeObservation, task_sums
 from fallow_core.plugins import discovery
 from fallow_core.plugins.session import ClusterSession
-from fallow_core.runtime.node_process import NodeProcess, this_host
+from fallow_core.runtime.node_process import NodeProcess
 from fallow_core.state import publish_journal
-
-__all__ = ["Standalone", "this_host"]
 
 log = logging.getLogger("fallow.run")
 
@@ -44,7 +42,7 @@ class Standalone(NodeProcess):
         :param row_file: where to write this node's row for an agent.
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
-        super().__init__(config, config.clusters, clock, load_plugin)
+        super().__init__(config, clock, load_plugin)
         self.controller = Controller(
             (self.node,),
             [cluster.name for cluster in config.clusters],

@@ -59,7 +59,7 @@ class ProbeReading:
 
 
 class ProbeDue(Enum):
-    """What is due at once."""
+    """The action that is due at once."""
 
     NOTHING = ""
     FULL_PROBE = "memory in use has changed"
