@@ -139,9 +139,9 @@ def test_a_grace_of_nothing_ends_what_runs_and_the_node_manager(
     rm.refresh_nodes(0, soon())
     wait_state(rm, State.DECOMMISSIONED)
     end.touch()  # where it is begun anew
-    gone = node(rm)
-    assert gone.containers == 0
-    (answer,) = rm.update([NodeUpdate(node_id=gone.node_id, size=FULL)], soon())
+    # The scheduler drops the node in an event of its own, after the state has changed.
+    wait_for(lambda: node(rm).containers == 0, WAIT_SECONDS, "the end of its containers")
+    (answer,) = rm.update([NodeUpdate(node_id=node(rm).node_id, size=FULL)], soon())
     assert isinstance(answer.error, UnknownNodeError)
     metrics = rest.call(cluster.rm.web, "/ws/v1/cluster/metrics")["clusterMetrics"]
     assert (metrics["activeNodes"], metrics["decommissioningNodes"], metrics["decommissionedNodes"]) == (0, 0, 1)
