@@ -8,6 +8,7 @@ HEAVY = (
     "asyncio",
     "difflib",
     "grpc",
+    "hashlib",
     "msgspec",
     "multiprocessing",
     "numpy",

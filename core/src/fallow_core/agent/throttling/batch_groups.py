@@ -6,7 +6,6 @@ limits above stay in force, and the processes can be moved back. Each task gets 
 processes gets no more CPU than others.
 """
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -181,6 +180,8 @@ def name_of(key: TaskKey) -> str:
     """The name of a task's own group: its id, or a digest where the id is no safe directory name."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_:-]{0,200}", key.task_id):
         return key.task_id
+    import hashlib  # it loads OpenSSL: 3.7 MiB, which an agent of tasks with ordinary ids saves
+
     return "task_" + hashlib.sha256("/".join(key).encode(errors="surrogateescape")).hexdigest()[:20]
 
 
