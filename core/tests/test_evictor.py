@@ -393,7 +393,7 @@ def test_members_are_the_processes_of_the_newest_pass(host: Host) -> None:
     leader = host.tasks["big"].processes[0]
     host.stats[9_000_000] = replace(host.stats[leader.pid], pid=9_000_000, parent_pid=leader.pid)
     host.tick()
-    members = {name: set(found) for name, found in host.evictor.members().items()}
+    members = {name: set(found) for name, found in host.evictor.members.items()}
     assert members == {
         key("big"): {leader, Process(9_000_000, leader.start_ticks)},
         key("small"): {*host.tasks["small"].processes},

@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -73,5 +74,30 @@ def test_what_causes_no_event_is_told(tmp_path: Path) -> None:
     try:
         assert "no kernel events for pressure of cpu: no such file" in seen.missing
         assert seen.missing[-1].endswith("no control group accounts CPU")
+    finally:
+        seen.close()
+
+
+def test_while_tasks_come_and_go_all_the_time_they_are_listed_ever_more_rarely(tmp_path: Path) -> None:
+    now = [100.0]
+    seen = Prober(config(tmp_path, {}), lambda: now[0], lambda: None)
+
+    def lists(tenths: int) -> list[int]:
+        found = []
+        for tenth in range(tenths):
+            seen._on_change()
+            if seen.list_tasks_now():
+                found.append(tenth)
+            now[0] += 0.1
+        return found
+
+    try:
+        gaps = [after - before for before, after in pairwise(lists(200))]
+        assert gaps[0] < gaps[1] < gaps[2] < max(gaps)
+        assert max(gaps) <= 10 * prober.LONGEST_LIST_INTERVAL_SECONDS + 1
+        now[0] += 2 * prober.LONGEST_LIST_INTERVAL_SECONDS
+        first, second = lists(10)
+        assert first == 0  # after a calm time a change is listed at once, and soon once more
+        assert second <= 10 * prober.LIST_INTERVAL_SECONDS + 1
     finally:
         seen.close()

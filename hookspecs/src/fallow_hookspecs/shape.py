@@ -9,8 +9,12 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, Literal, Union
+
+KINDS = 64
+"""So many combinations of types are remembered for each dataclass; a good plugin uses a few."""
 
 _Check = Callable[[object], str]
 
@@ -32,7 +36,7 @@ def _check_of(expected: Any) -> _Check:
     if origin is Mapping:
         return _mapping(*arguments)
     if origin in (Union, types.UnionType):
-        return _union(tuple(_check_of(argument) for argument in arguments))
+        return _union(arguments)
     if origin is Literal:
         return lambda value: "" if value in arguments else f" is {_shown(value)}, not one of {arguments}"
     if is_dataclass(expected) and isinstance(expected, type):
@@ -54,13 +58,19 @@ def _plain(expected: type) -> _Check:
 def _dataclass(expected: type) -> _Check:
     hints = typing.get_type_hints(expected)
     parts = [(field.name, _sure(hints[field.name]), _check_of(hints[field.name])) for field in fields(expected)]
+    values_of = attrgetter(*(name for name, _, _ in parts), "__class__")  # of one name alone it makes no tuple
+
+    @lru_cache(maxsize=KINDS)
+    def unsure(kinds: tuple[type, ...]) -> list[tuple[int, str, _Check]]:
+        """The fields whose types do not suffice."""
+        return [(i, name, part) for i, (name, sure, part) in enumerate(parts) if kinds[i] not in sure]
 
     def check(value: object) -> str:
         if not isinstance(value, expected):
             return f" is {_shown(value)}, not {_article(expected)}"
-        for name, its_type, part in parts:
-            field_value = getattr(value, name)
-            if type(field_value) is not its_type and (text := part(field_value)):
+        values = values_of(value)
+        for i, name, part in unsure(tuple(map(type, values))):
+            if text := part(values[i]):
                 return f".{name}{text}"
         return ""
 
@@ -76,9 +86,12 @@ def _tuple(item: _Check) -> _Check:
     return check
 
 
-def _sure(expected: Any) -> Any:
-    """The class whose objects need no further check. None for dataclasses, and for floats, which must be finite."""
-    return None if expected is float or is_dataclass(expected) else expected
+def _sure(expected: Any) -> frozenset[type]:
+    """The classes whose objects need no further check: not dataclasses, nor floats, which must be finite."""
+    if typing.get_origin(expected) in (Union, types.UnionType):
+        return frozenset().union(*map(_sure, typing.get_args(expected)))
+    is_plain = isinstance(expected, type) and typing.get_origin(expected) is None
+    return frozenset({expected}) if is_plain and expected is not float and not is_dataclass(expected) else frozenset()
 
 
 def _mapping(expected_key: Any, expected_item: Any) -> _Check:
@@ -88,7 +101,7 @@ def _mapping(expected_key: Any, expected_item: Any) -> _Check:
         if not isinstance(value, Mapping):
             return f" is {_shown(value)}, not a mapping"
         for name, entry in value.items():
-            if type(name) is not sure_key and (text := key(name)):
+            if type(name) not in sure_key and (text := key(name)):
                 return f" key{text}"
             if text := item(entry):
                 return f"[{name!r}]{text}"
@@ -97,9 +110,14 @@ def _mapping(expected_key: Any, expected_item: Any) -> _Check:
     return check
 
 
-def _union(choices: tuple[_Check, ...]) -> _Check:
+def _union(choices: tuple[Any, ...]) -> _Check:
+    checks = [_check_of(choice) for choice in choices]
+    sure = frozenset().union(*map(_sure, choices))
+
     def check(value: object) -> str:
-        texts = [choice(value) for choice in choices]
+        if type(value) in sure:
+            return ""
+        texts = [check(value) for check in checks]
         return "" if "" in texts else texts[0]
 
     return check

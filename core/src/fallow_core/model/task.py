@@ -1,6 +1,6 @@
 """A task as core observes it: the task of the plugin, joined with its application and its measured use."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fallow_hookspecs import Application, ResourceName, Resources, Task, TaskRole
@@ -35,7 +35,7 @@ class TaskUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTask:
-    """One task on one node. `measured_at`: when the request of the list began, in monotonic seconds.
+    """One task on one node. `measured_at`: when the request of the list began, in monotonic seconds. `key` is its own.
 
     `application` and `usage` are `None` if they are not known.
     """
@@ -46,11 +46,11 @@ class ObservedTask:
     measured_at: float
     application: Application | None = None
     usage: TaskUsage | None = None
+    key: TaskKey = field(init=False, compare=False, repr=False)
 
-    @property
-    def key(self) -> TaskKey:
-        """Its key."""
-        return TaskKey(self.cluster, self.task.id)
+    def __post_init__(self) -> None:
+        """Create `key` once, since each probe uses it many times."""
+        object.__setattr__(self, "key", TaskKey(self.cluster, self.task.id))
 
     @property
     def application_key(self) -> ApplicationKey:

@@ -111,7 +111,7 @@ class Protection(Loop):
             tasks_complete=bool(lists) and self._all_built() and lists.keys() <= self._listed_once,
             stale_seconds=self.config.qos.stale_seconds,
         )
-        members, batch = self.evictor.members(), self.sampler.batch
+        members, batch = self.evictor.members, self.sampler.batch
         self.evictor.relief = self.throttling.step(view, self.config.qos, members, batch, instances, changeable)
         self.evictor.save()
 

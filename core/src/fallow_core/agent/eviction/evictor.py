@@ -26,7 +26,7 @@ from fallow_core.qos.relief import NodeRelief, defer_eviction
 from fallow_core.qos.termination import Phase, Termination, Terminations
 from fallow_core.qos.victims import Choice
 from fallow_core.state.terminations_file import TerminationsFile
-from fallow_hookspecs import Application, Node, Process, TaskState
+from fallow_hookspecs import Application, Node, Process, Resources, TaskState
 
 log = logging.getLogger("fallow.agent")
 
@@ -47,7 +47,8 @@ class Evictor:
     `decisions` and `finished` (terminations with the time when the task was gone) keep the newest ones. `terminated`
     counts the tasks that Fallow terminated, by cluster and strategy, `chosen` the tasks that were chosen, by strategy.
     `load_error` and `save_error`: why terminations could not be loaded or saved. `relief`: what throttling may still
-    free; its owner sets it.
+    free; its owner sets it. `members`: the living processes of each task, as of the newest `observe`. Of these core
+    signals only those that are batch, whatever a plugin lists.
     """
 
     def __init__(self, node: Node, policy: QosPolicy, file: TerminationsFile, now: float) -> None:
@@ -67,6 +68,9 @@ class Evictor:
         self._state = PlanState()
         self._orders = Orders(node)
         self._owners: Owners = {}
+        self.members: dict[TaskKey, list[Process]] = {}
+        self._batch_members: dict[TaskKey, list[Process]] = {}
+        self._unattributed: tuple[Collection[Process], Resources] | None = None
         self._alive: frozenset[TaskKey] = frozenset()
         self._batch = BatchPass()
 
@@ -96,6 +100,11 @@ class Evictor:
         followed: dict[TaskKey, tuple[Process, ...]] = {termination.key: () for termination in self.terminations.active}
         self._batch = batch
         self._owners = owners(batch.processes, followed | leading_processes(lists), self._owners)
+        self.members, self._batch_members, self._unattributed = {}, {}, None
+        for process, key in self._owners.items():
+            self.members.setdefault(key, []).append(process)
+            if process in batch.batch:
+                self._batch_members.setdefault(key, []).append(process)
         used = usages(batch, self._owners)
         self._alive = frozenset(used)
         self.incomplete = {
@@ -108,7 +117,9 @@ class Evictor:
 
     def unsure(self, sample: NodeSample, daemons: Collection[Process]) -> str:
         """Why the use of this node cannot be attributed, after `observe`; empty if it can."""
-        return unsure(sample, unattributed(self._batch, self._owners, daemons))
+        if self._unattributed is None or self._unattributed[0] != daemons:
+            self._unattributed = daemons, unattributed(self._batch, self._owners, daemons)
+        return unsure(sample, self._unattributed[1])
 
     def floors_given_up(self, now: float) -> dict[RowKey, float]:
         """The rows that are offered no floor, because pressure repeatedly terminated their tasks, and until when."""
@@ -125,7 +136,7 @@ class Evictor:
         stopped: frozenset[str] = frozenset(),
     ) -> None:
         """Take answers and the observation, decide, and give the orders that are due. `save` has to follow."""
-        for order, outcome in self._orders.settle(self._batch_members(), now):
+        for order, outcome in self._orders.settle(self._batch_members, now):
             self._take_answers(terminations.answered(self.terminations, order, outcome, now))
         complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
         self._follow(complete, now)
@@ -143,14 +154,7 @@ class Evictor:
         self._decide(view)
         self.terminations, orders = terminations.due(self.terminations, self._policy.termination, now)
         for order in orders:
-            self._orders.give(order, instances, self._batch_members())
-
-    def members(self) -> dict[TaskKey, list[Process]]:
-        """The living processes of each task, as of the newest `observe`."""
-        members: dict[TaskKey, list[Process]] = {}
-        for process, key in self._owners.items():
-            members.setdefault(key, []).append(process)
-        return members
+            self._orders.give(order, instances, self._batch_members)
 
     def _decide(self, view: NodeView) -> None:
         policy, before = self._policy.termination, self._state
@@ -195,11 +199,6 @@ class Evictor:
         level = logging.WARNING if choice.shortfall else logging.INFO
         strategy, why = choice.need.strategy, choice.need.why
         event(log, level, name, strategy=strategy, tasks=ids, why=why, short_of=choice.shortfall)
-
-    def _batch_members(self) -> dict[TaskKey, list[Process]]:
-        """The members that are batch: core signals no other process, whatever a plugin lists."""
-        batch = self._batch.batch
-        return {key: [each for each in found if each in batch] for key, found in self.members().items()}
 
     def save(self) -> None:
         """Save the terminations, after their orders were given.

@@ -1,5 +1,6 @@
 """Between two full probes: quick probes at the interval that `schedule` asks for, and kernel events."""
 
+import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -22,6 +23,10 @@ CONTENDED_SECONDS = 5.0
 MOST_FOLDERS = 100
 LIST_INTERVAL_SECONDS = 0.3
 """The shortest interval between two lists of tasks that directory events cause."""
+LONGEST_LIST_INTERVAL_SECONDS = 2.0
+"""The interval doubles up to this one while events go on, so that a list does not cost more with each task that comes
+and goes. It is that of lists without events; a crossed threshold causes a list at once.
+"""
 LISTS = 2
 """List twice: the directory of a group appears before its first process."""
 
@@ -45,7 +50,8 @@ class Prober:
         self._state = ProbeState(last=ProbeReading(at=clock()))
         self._contended_at = clock()
         self._lists_left = 0
-        self._listed_at = clock()
+        self._list_interval = LIST_INTERVAL_SECONDS
+        self._listed_at = -math.inf
 
     @property
     def missing(self) -> list[str]:
@@ -86,15 +92,19 @@ class Prober:
     def list_tasks_now(self) -> bool:
         """Whether tasks have to be listed now, because directories appeared or disappeared."""
         now = self._clock()
-        if not self._lists_left or now - self._listed_at < LIST_INTERVAL_SECONDS:
+        since = now - self._listed_at
+        if not self._lists_left or since < self._list_interval:
             return False
+        calm = since >= self._list_interval + LONGEST_LIST_INTERVAL_SECONDS
+        doubled = min(2 * self._list_interval, LONGEST_LIST_INTERVAL_SECONDS)
+        self._list_interval = LIST_INTERVAL_SECONDS if calm else doubled
         self._lists_left, self._listed_at = self._lists_left - 1, now
         return True
 
     @property
     def list_tasks_in_seconds(self) -> float:
         """The seconds until tasks have to be listed for that reason."""
-        due_in = max(self._listed_at + LIST_INTERVAL_SECONDS - self._clock(), 0.0)
+        due_in = max(self._listed_at + self._list_interval - self._clock(), 0.0)
         return due_in if self._lists_left else schedule.LONGEST_SECONDS
 
     def close(self) -> None:

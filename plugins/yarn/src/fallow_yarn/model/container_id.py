@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import dataclass
-from typing import Self
+from functools import lru_cache
+from typing import Final, Self
 
+REMEMBERED: Final = 1024
+"""Ids that are parsed once: those of a node come again with each list."""
 _ID = re.compile(
     r"container_(?:e(?P<epoch>\d{2,9})_)?(?P<timestamp>\d{1,18})_(?P<application>\d{4,10})_(?P<attempt>\d{2,10})"
     r"_(?P<number>\d{6,18})",
@@ -28,6 +31,7 @@ class ContainerId:
     number: int
 
     @classmethod
+    @lru_cache(maxsize=REMEMBERED)
     def parse(cls, text: str) -> Self | None:
         """The parsed id; `None` if the text is not one."""
         match = _ID.fullmatch(text)

@@ -9,11 +9,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from fallow_hookspecs import Daemon, Process
-from fallow_yarn.nm.procfs import PROC_ROOT, SETTLED_TICKS, Stat, now_ticks, read_all, read_command
+from fallow_yarn.nm.procfs import PROC_ROOT, SETTLED_TICKS, TURNS, Stat, now_ticks, read_all, read_command
 from fallow_yarn.nm.sockets import listening
 
 MAIN_CLASS = b"org.apache.hadoop.yarn.server.nodemanager.NodeManager"
-TURNS = 16
 
 
 def node_managers(

@@ -17,6 +17,8 @@ PROC_ROOT: Final = Path("/proc")
 TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 SETTLED_TICKS: Final = 10 * TICKS_PER_SECOND
 """A process of this age has done its exec, as a rule, and runs the program that it was started for."""
+TURNS: Final = 16
+"""What rarely changes is read again once in so many searches, for another part of the processes each time."""
 ENDED: Final = (b"Z", b"X")
 CHUNK_BYTES: Final = 16 << 10
 
@@ -61,18 +63,41 @@ def now_ticks() -> int:
 
 def read_all(proc_root: Path) -> dict[int, Stat]:
     """All processes by pid."""
-    stats = (read_stat(proc_root, int(name)) for name in os.listdir(proc_root) if name.isdigit())  # noqa: PTH208 - fast
-    return {stat.pid: stat for stat in stats if stat is not None}
+    return ProcessReader(proc_root).read_all()
+
+
+class ProcessReader:
+    """Reads all processes again and again. One whose text is the same as the last time is not parsed again: most
+    processes sleep. Belongs to one thread.
+    """
+
+    def __init__(self, proc_root: Path) -> None:
+        self._proc_root = proc_root
+        self._read: dict[str, tuple[bytes, Stat]] = {}
+
+    def read_all(self) -> dict[int, Stat]:
+        """All processes by pid; the same object for a process whose text is the same."""
+        before, self._read = self._read, {}
+        for name in filter(str.isdigit, os.listdir(self._proc_root)):  # noqa: PTH208 - names alone, no Path each
+            raw = _content(f"{self._proc_root}/{name}/stat", whole=False)
+            known = before.get(name)
+            stat = known[1] if known is not None and known[0] == raw else _parsed(raw)
+            if stat is not None:
+                self._read[name] = (raw, stat)
+        return {stat.pid: stat for _, stat in self._read.values()}
 
 
 def read_stat(proc_root: Path, pid: int) -> Stat | None:
     """One process; `None` if there is none."""
-    raw = _content(f"{proc_root}/{pid}/stat")
+    return _parsed(_content(f"{proc_root}/{pid}/stat", whole=False))
+
+
+def _parsed(raw: bytes) -> Stat | None:
     # The name, in parentheses, may itself hold spaces, parentheses and line ends.
     fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
     if len(fields) < 21:
         return None
-    process = Process(pid, int(fields[19]))
+    process = Process(int(raw[: raw.find(b" ")]), int(fields[19]))
     return Stat(process, int(fields[1]), int(fields[3]), fields[0] not in ENDED)
 
 
@@ -130,8 +155,11 @@ def read_command(proc_root: Path, pid: int) -> list[bytes]:
     return _content(f"{proc_root}/{pid}/cmdline").split(b"\0")
 
 
-def _content(path: str) -> bytes:
-    """The content of a file in /proc; empty if the process has ended or the file may not be read."""
+def _content(path: str, *, whole: bool = True) -> bytes:
+    """The content of a file in /proc; empty if the process has ended or the file may not be read.
+
+    :param whole: if false, what one read returns, which is all of a `stat`.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -140,6 +168,8 @@ def _content(path: str) -> bytes:
     try:
         while chunk := os.read(file, CHUNK_BYTES):
             content += chunk
+            if not whole:
+                break
     except OSError:
         return b""
     finally:

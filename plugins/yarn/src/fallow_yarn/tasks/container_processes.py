@@ -31,7 +31,7 @@ from fallow_yarn.nm.procfs import (
     read_named,
     read_user,
 )
-from fallow_yarn.tasks.process_tree import Processes, ProcessTree
+from fallow_yarn.tasks.process_tree import Processes, ProcessTree, living
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,8 @@ class _Memory:
     """What one search leaves for the next. By pid, with the start time that identifies the process: `owners`, the
     container of a process, and `strangers`, session leaders that belong to no container and are not examined again.
 
-    `launched`: roots that were proven by their launchers.
+    `launched`: roots that were proven by their launchers. `stats`: all processes. `is_settled`: the same processes
+    would give the same result.
     """
 
     owners: Mapping[int, tuple[int, str]] = field(default_factory=dict)
@@ -47,6 +48,8 @@ class _Memory:
     launched: frozenset[Process] = frozenset()
     found: Mapping[str, Processes] = field(default_factory=dict)
     daemons: frozenset[Process] = frozenset()
+    stats: Mapping[int, Stat] = field(default_factory=dict)
+    is_settled: bool = False
 
 
 class ContainerProcesses:
@@ -65,9 +68,17 @@ class ContainerProcesses:
 
         `daemons` are all NodeManagers of this host; `stats` are all its processes, where they have been read already.
         """
-        tree = ProcessTree(read_all(self._proc_root) if stats is None else stats, daemons)
-        self._memory = memory = _Search(self._proc_root, self._memory, tree).result(self._clock())
+        stats, memory = read_all(self._proc_root) if stats is None else stats, self._memory
+        daemons = living(daemons, stats)
+        if not (memory.is_settled and stats == memory.stats and daemons == memory.daemons):
+            tree = ProcessTree(stats, daemons)
+            self._memory = memory = _Search(self._proc_root, memory, tree).result(self._clock())
         return memory.found
+
+    @property
+    def found(self) -> Mapping[str, Processes]:
+        """The result of the newest search."""
+        return self._memory.found
 
 
 class _Search:
@@ -100,15 +111,17 @@ class _Search:
         for leader in new:
             if leader.pid not in tree.owners and (container_id := self._named_as(leader)) is not None:
                 tree.assign(leader, container_id)
-        settled = now - SETTLED_TICKS
+        strange = {s.pid: s.start_ticks for s in new if s.pid not in tree.owners}
+        settled = {pid: start_ticks for pid, start_ticks in strange.items() if start_ticks < now - SETTLED_TICKS}
         kept = {pid: start_ticks for pid, start_ticks in strangers.items() if tree.has(Process(pid, start_ticks))}
         return _Memory(
             owners={pid: (tree.stats[pid].start_ticks, owner) for pid, owner in tree.owners.items()},
-            strangers=kept
-            | {s.pid: s.start_ticks for s in new if s.pid not in tree.owners and s.start_ticks < settled},
+            strangers=kept | settled,
             launched=frozenset(self._launched),
             found=tree.found(),
             daemons=tree.daemons,
+            stats=tree.stats,
+            is_settled=settled == strange,
         )
 
     def _launched_as(self, leader: Stat) -> str | None:

@@ -109,7 +109,7 @@ def _left_behind(container_id: str, node_id: str, own_ids: Ids[str]) -> Entry | 
 def _dated(entry: Entry, before: Entry | None, observed: Observation) -> Entry:
     """The entry with the time at which the container was first seen terminating."""
     if entry.container.state is not TaskState.TERMINATING:
-        return replace(entry, ending_since=None)
+        return entry if entry.ending_since is None else replace(entry, ending_since=None)
     since = None if before is None else before.ending_since
     return replace(entry, ending_since=observed.at if since is None else since)
 

@@ -14,15 +14,15 @@ from fallow_yarn.nm.daemons import RunningNodeManagers
 from fallow_yarn.nm.procfs import (
     PROC_ROOT,
     TICKS_PER_SECOND,
+    ProcessReader,
     now_ticks,
-    own_cgroups,
     read_all,
-    read_cgroups,
     read_environment,
 )
 from fallow_yarn.security.web_access import WebAccess
 from fallow_yarn.tasks.container_processes import ContainerProcesses
 from fallow_yarn.tasks.container_tracking import Entry, Observation, TrackedContainers, tracked
+from fallow_yarn.tasks.own_cgroups import OwnCgroups
 from fallow_yarn.tasks.placement import placement
 from fallow_yarn.tasks.process_tree import Processes
 from fallow_yarn.tasks.termination import Terminator
@@ -61,6 +61,8 @@ class NodeTasks:
         self._containers = ContainerProcesses(proc_root, ticks)
         self._terminator = Terminator(self._containers, proc_root, ticks)
         self._managers = RunningNodeManagers(proc_root, ticks)
+        self._processes = ProcessReader(proc_root)
+        self._cgroups = OwnCgroups(proc_root)
         self._running: tuple[Process, ...] | None = None
         self._tracked = TrackedContainers()
 
@@ -77,12 +79,13 @@ class NodeTasks:
         """
         at, ticks = self._clock(), self._ticks()
         answers = ask(addresses, self._access, deadline)
-        stats = read_all(self._proc_root)
+        stats = self._processes.read_all()
         self._running = running = self._managers.find(stats)
         found = self._containers.find(running, stats)
         observed = Observation(answers=answers, found=found, at=at, ticks=ticks, node_of=self._node_of)
         self._tracked = known = tracked(self._tracked, observed, own_ids)
         now, now_ticks = self._clock(), self._ticks()
+        self._cgroups.start(now_ticks)
         by_application = {m.application_id: m for m in map(ContainerId.parse, masters) if m is not None}
         return TaskListing(
             tasks=tuple(
@@ -105,9 +108,7 @@ class NodeTasks:
 
     def placement(self, parent: str) -> Placement:
         """The cgroups of the containers in the newest list, and which processes may be moved below `parent`."""
-        return placement(
-            tuple(self._tracked.entries), self._containers.find(self.node_managers()), parent, self._proc_root
-        )
+        return placement(tuple(self._tracked.entries), self._containers.found, parent, self._proc_root)
 
     def node_managers(self) -> tuple[Process, ...]:
         """The NodeManager processes of the newest list: a termination reads little, as the host may lack memory."""
@@ -126,7 +127,6 @@ class NodeTasks:
     ) -> Task:
         container = entry.container
         roots = () if found is None else found.roots
-        cgroups = read_cgroups(self._proc_root, roots[0].pid) if roots else ()
         return Task(
             id=container.id.text,
             application_id=container.id.application_id,
@@ -137,7 +137,7 @@ class NodeTasks:
             age_seconds=max(now_ticks - roots[0].start_ticks, 0) / TICKS_PER_SECOND if roots else None,
             terminating_age_seconds=None if entry.ending_since is None else now - entry.ending_since,
             opportunistic=container.opportunistic,
-            cgroups=own_cgroups(container.id.text, cgroups),
+            cgroups=self._cgroups.of(container.id.text, roots[0].process) if roots else (),
             processes=tuple(stat.process for stat in roots),
         )
 

@@ -34,7 +34,7 @@ class ProcessTree:
             self._children[stat.parent_pid].append(stat)
             self._sessions[stat.session].append(stat)
         self._spread: set[int] = {0}  # a session led by a process of another namespace
-        self.daemons = frozenset(daemon for daemon in daemons if self.has(daemon))
+        self.daemons = living(daemons, stats)
         pids = {daemon.pid for daemon in self.daemons}
         # A child of a NodeManager looks like one until it has become the program that it was started for.
         self._daemons = {pid for pid in pids if stats[pid].parent_pid not in pids}
@@ -119,6 +119,11 @@ class ProcessTree:
             chain.append(above)
             above = self._parent(above)
         return chain
+
+
+def living(processes: Iterable[Process], stats: Mapping[int, Stat]) -> frozenset[Process]:
+    """Those of some processes that are among all processes."""
+    return frozenset(each for each in processes if (stat := stats.get(each.pid)) is not None and stat.process == each)
 
 
 def _age(stat: Stat) -> tuple[int, int]:
