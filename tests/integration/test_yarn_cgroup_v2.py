@@ -48,7 +48,7 @@ class Node(Batch):
     def placed(self, container_id: str) -> TaskPlacement:
         """Where the plugin says that a container is."""
         found = ContainerProcesses(self.proc.root, lambda: NOW_TICKS).find((NM,))
-        (place,) = placement([container_id], found, OWN, self.proc.root).tasks
+        (place,) = placement([container_id], found, {}, OWN, self.proc.root).tasks
         return place
 
 

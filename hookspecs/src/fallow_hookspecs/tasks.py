@@ -14,6 +14,10 @@ class Process:
     pid: int
     start_ticks: int
 
+    def __hash__(self) -> int:
+        """The pid suffices: two processes with the same one are rarely known at a time."""
+        return self.pid
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Daemon:

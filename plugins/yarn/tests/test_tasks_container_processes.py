@@ -291,6 +291,18 @@ def test_what_is_proven_or_settled_is_not_read_again(host: Host, monkeypatch: py
     assert read == [701]  # young: it may still become another program
 
 
+def test_the_same_processes_give_the_same_result_until_one_changes(host: Host) -> None:
+    host.proc.launch(601, ONE)
+    host.proc.end(400)
+    host.proc.add(400, start=OLD_TICKS)
+    host.proc.add(1, parent=0, start=1)
+    first = host.containers.find((NM,))
+    assert host.containers.find((NM,)) is first
+    assert host.containers.found is first
+    host.proc.add(602, parent=601, session=601)
+    assert host.members() == {ONE: [601, 602]}
+
+
 def test_a_settled_stranger_is_looked_at_again_when_there_is_another_node_manager(host: Host) -> None:
     host.proc.add(600, parent=NM_PID, session=NM_PID, command=["bash", f"/{ONE}/x"], start=OLD_TICKS)
     host.proc.add(601, parent=600, start=OLD_TICKS)

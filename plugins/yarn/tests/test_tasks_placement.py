@@ -28,7 +28,7 @@ def launch_in(proc: FakeProc, pid: int, container_id: str, *directories: str, to
 
 def place(proc: FakeProc, *container_ids: str) -> Placement:
     found = ContainerProcesses(proc.root, lambda: NOW_TICKS).find((NM,))
-    return placement(container_ids, found, PARENT, proc.root)
+    return placement(container_ids, found, {}, PARENT, proc.root)
 
 
 def test_a_container_without_a_directory_of_its_own_can_be_moved_whole(proc: FakeProc) -> None:

@@ -1,6 +1,7 @@
-"""`fallow agent` with a framework of the stage: its tasks are the groups below one.
+"""`fallow agent` whose node is what runs below the group of all, so that it does not see what else this host does.
 
-It has no daemon of which they were children; each counts as one, so that it is known to be batch.
+Without cluster files it has a framework of the stage: its tasks are the groups below one.
+That has no daemon of which they were children; each counts as one, so that it is known to be batch.
 """
 
 import os
@@ -122,7 +123,9 @@ def main() -> None:
         account=AccountPolicy(),
         node_selector={},
     )
-    config = replace(config_subprocess.Reading(folder).result(), clusters=(cluster,))
+    config = config_subprocess.Reading(folder).result()
+    if not config.clusters:
+        config = replace(config, clusters=(cluster,))
     log.set_up("info")
     agent = AgentProcess(config)
     total = ACCOUNTING / top / "cpuacct.usage"
@@ -132,7 +135,7 @@ def main() -> None:
 
 
 def counters(total: Path) -> CpuCounters:
-    """The node is what runs below the group of all."""
+    """The CPU time of the group of all."""
     used = int(total.read_text()) * TICKS_PER_SECOND // 1_000_000_000
     return CpuCounters(busy_ticks=used, online_cpus=os.cpu_count() or 1)
 

@@ -55,14 +55,17 @@ class ProcessFiles:
         self._kept: dict[int, _Files] = {}
         self._wanted: AbstractSet[Process] = frozenset()
         self._read: dict[int, _Read] = {}
+        self._before: dict[int, _Read] = {}
 
     def stats(self) -> dict[int, ProcessStat]:
         """All visible processes by pid, without those that end meanwhile.
 
         :raises SampleError: as `procfs.read_processes`.
         """
-        before, self._read = self._read, {}
-        return procfs.read_processes(self._proc_root, lambda pid: self._stat(pid, before.get(pid)))
+        self._before, self._read = self._read, {}
+        processes = procfs.read_processes(self._proc_root, self._stat)
+        self._before = {}
+        return processes
 
     def private_bytes(self, process: Process) -> int:
         """As `procfs.read_private_memory`, at the newest pass."""
@@ -89,31 +92,30 @@ class ProcessFiles:
         """Close all files."""
         self.keep(frozenset())
 
-    def _stat(self, pid: int, before: _Read | None) -> ProcessStat | None:
+    def _stat(self, pid: int) -> ProcessStat | None:
         raw = self._content(pid, "stat")
         if raw is None:
             return None
-        if before is None or raw != before.raw:
-            before = _Read(raw, procfs.parse_stat(self._proc_root, pid, raw))
-        self._read[pid] = before
-        return before.stat
+        read = self._before.get(pid)
+        if read is None or raw != read.raw:
+            read = _Read(raw, procfs.parse_stat(self._proc_root, pid, raw))
+        self._read[pid] = read
+        return read.stat
 
     def _content(self, pid: int, name: str) -> bytes | None:
         """The content of a file of a process; `None` if it has ended or is hidden."""
         files = self._kept.get(pid)
-        path = f"{self._proc_root}/{pid}/{name}"
-        if files is None:
-            return procfs.content_of_process(path)
-        if name not in files.descriptors:
+        if files is not None:
             try:
-                files.descriptors[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                return os.pread(files.descriptors.get(name) or self._open(files, name), procfs.READ_BYTES, 0)
             except OSError:
-                return procfs.content_of_process(path)  # it handles the error
-        try:
-            return os.pread(files.descriptors[name], procfs.READ_BYTES, 0)
-        except OSError:
-            self._close(pid)
-            return procfs.content_of_process(path)
+                self._close(pid)
+        return procfs.content_of_process(f"{self._proc_root}/{pid}/{name}")
+
+    def _open(self, files: _Files, name: str) -> int:
+        path = f"{self._proc_root}/{files.process.pid}/{name}"
+        files.descriptors[name] = descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return descriptor
 
     def _close(self, pid: int) -> None:
         for descriptor in self._kept.pop(pid).descriptors.values():

@@ -34,6 +34,7 @@ from fallow_yarn.errors import StandbyError, YarnError
 from fallow_yarn.model.size import ZERO, Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
+from fallow_yarn.nm.foreign import Foreign
 from fallow_yarn.nm.procfs import PROC_ROOT, now_ticks
 from fallow_yarn.publishing.publisher import Publisher
 from fallow_yarn.publishing.resend import Resend, Start
@@ -83,6 +84,7 @@ class YarnInstance:
         self._start: Start | None = None
         self._tasks: dict[str, NodeTasks] = {}
         self._daemons: dict[str, tuple[Daemon, ...]] = {}
+        self._foreign: dict[str, Foreign] = {}
         removes = spec.when_empty == "decommission" and Role.CONTROLLER in cluster.roles
         self._when_empty = _when_empty(spec, clock) if removes else None
 
@@ -104,7 +106,8 @@ class YarnInstance:
         masters = [task_id for application in self._reporter.applications for task_id in application.master_task_ids]
         listed = self._tasks_of(node).list(addresses, own, deadline, masters)
         live_ids = live(own, readings)
-        daemons = node_managers(live_ids, self._daemons.get(node.name, ()), self._proc_root, listed.node_managers)
+        before, foreign = self._daemons.get(node.name, ()), self._foreign.setdefault(node.name, Foreign())
+        daemons = node_managers(live_ids, before, self._proc_root, listed.node_managers, foreign)
         self._daemons[node.name] = daemons
         self._own.note_listening(node, live_ids, daemons, self._ticks())
         problems = listed.problems

@@ -9,6 +9,7 @@ processes gets no more CPU than others.
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from fallow_core.agent.throttling.memberships import Memberships, due_at
@@ -17,6 +18,9 @@ from fallow_core.model.task import ObservedTask, TaskKey
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.task_usage import BatchPass
 from fallow_hookspecs import Process, TaskPlacement
+
+NAMES = 1024
+"""The names of so many tasks are kept: each is needed several times at each round."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -176,6 +180,7 @@ class BatchGroups:
         return group
 
 
+@lru_cache(maxsize=NAMES)
 def name_of(key: TaskKey) -> str:
     """The name of a task's own group: its id, or a digest where the id is no safe directory name."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_:-]{0,200}", key.task_id):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from fallow_hookspecs import Daemon, Process
+from fallow_yarn.nm.foreign import Foreign
 from fallow_yarn.nm.procfs import PROC_ROOT, SETTLED_TICKS, TURNS, Stat, now_ticks, read_all, read_command
 from fallow_yarn.nm.sockets import listening
 
@@ -19,17 +20,21 @@ def node_managers(
     node_ids: Collection[str],
     before: Iterable[Daemon] = (),
     proc_root: Path = PROC_ROOT,
-    running: Iterable[Process] | None = None,
+    running: Collection[Process] | None = None,
+    foreign: Foreign | None = None,
 ) -> tuple[Daemon, ...]:
     """The daemons of the nodes with these ids (`host:port`); of every NodeManager on this host if there are none.
 
     `before` is an earlier result: the sockets of its processes are not read again, which takes long on a host with many
-    connections. `running`: the NodeManager processes of this host, where they are known already.
+    connections. `running`: the NodeManager processes of this host, where they are known already. `foreign`: what
+    earlier searches found of other clusters.
     """
+    foreign = foreign or Foreign()
     ports = {int(node_id.rpartition(":")[2]): node_id for node_id in node_ids}
     known = {daemon.process: daemon for daemon in before if daemon.framework_node in node_ids}
     processes = RunningNodeManagers(proc_root).find(read_all(proc_root)) if running is None else running
-    found = (known.get(process) or _daemon(process, ports, proc_root) for process in processes)
+    foreign.start(processes, node_ids)
+    found = (known.get(process) or _daemon(process, ports, proc_root, foreign) for process in processes)
     return tuple(daemon for daemon in found if daemon is not None)
 
 
@@ -64,9 +69,11 @@ class RunningNodeManagers:
         return tuple(found)
 
 
-def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daemon | None:
+def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path, foreign: Foreign) -> Daemon | None:
     if not ports:
         return Daemon(process=process)
+    if foreign.passes_over(process):
+        return None
     try:
         ports_of_process = listening(proc_root / str(process.pid)).keys()
     except PermissionError:
@@ -74,4 +81,7 @@ def _daemon(process: Process, ports: Mapping[int, str], proc_root: Path) -> Daem
     except OSError:
         return None  # it has ended since
     own = next((ports[port] for port in sorted(ports_of_process & ports.keys())), None)
-    return None if own is None else Daemon(process=process, framework_node=own)
+    if own is None:
+        foreign.note(process)
+        return None
+    return Daemon(process=process, framework_node=own)

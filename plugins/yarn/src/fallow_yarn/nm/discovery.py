@@ -17,6 +17,7 @@ from fallow_yarn.http.loose_json import member, text
 from fallow_yarn.model.node_matching import host_of, is_loopback
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.containers import INFO, web_of
+from fallow_yarn.nm.foreign import Foreign
 from fallow_yarn.nm.procfs import PROC_ROOT, container_of, read_cgroups, read_environment
 from fallow_yarn.nm.sockets import is_in_our_network, listening, reached_at
 from fallow_yarn.security.web_access import WebAccess
@@ -56,6 +57,7 @@ class Discovery:
         self._access = access
         self._proc_root = proc_root
         self._strangers: frozenset[Process] = frozenset()
+        self._foreign = Foreign()
 
     def discover(self, running: Iterable[Process], wanted: Wanted, deadline: Deadline) -> list[str]:
         """Ask the running NodeManagers that are not known yet; the reasons why wanted ones remain unknown."""
@@ -64,8 +66,9 @@ class Discovery:
         strangers = self._strangers.intersection(running)
         unread: list[Process] = []
         problems: list[str] = []
+        self._foreign.start(running, wanted.ids)
         for process in running:
-            if process in known or process in strangers:
+            if process in known or process in strangers or self._foreign.passes_over(process):
                 continue
             if self._is_of_a_container(process):
                 strangers |= {process}
@@ -79,6 +82,7 @@ class Discovery:
             except OSError:
                 continue  # it has ended since
             if wanted.ids and ports.keys().isdisjoint(map(_port, wanted.ids)):
+                self._foreign.note(process)
                 continue
             found = self._asked(process, ports, wanted, deadline)
             if isinstance(found, str):

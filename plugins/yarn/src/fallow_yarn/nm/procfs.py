@@ -77,9 +77,9 @@ class ProcessReader:
 
     def read_all(self) -> dict[int, Stat]:
         """All processes by pid; the same object for a process whose text is the same."""
-        before, self._read = self._read, {}
+        root, before, self._read = str(self._proc_root), self._read, {}
         for name in filter(str.isdigit, os.listdir(self._proc_root)):  # noqa: PTH208 - names alone, no Path each
-            raw = _content(f"{self._proc_root}/{name}/stat", whole=False)
+            raw = _stat_text(f"{root}/{name}/stat")
             known = before.get(name)
             stat = known[1] if known is not None and known[0] == raw else _parsed(raw)
             if stat is not None:
@@ -89,7 +89,7 @@ class ProcessReader:
 
 def read_stat(proc_root: Path, pid: int) -> Stat | None:
     """One process; `None` if there is none."""
-    return _parsed(_content(f"{proc_root}/{pid}/stat", whole=False))
+    return _parsed(_stat_text(f"{proc_root}/{pid}/stat"))
 
 
 def _parsed(raw: bytes) -> Stat | None:
@@ -155,11 +155,22 @@ def read_command(proc_root: Path, pid: int) -> list[bytes]:
     return _content(f"{proc_root}/{pid}/cmdline").split(b"\0")
 
 
-def _content(path: str, *, whole: bool = True) -> bytes:
-    """The content of a file in /proc; empty if the process has ended or the file may not be read.
+def _stat_text(path: str) -> bytes:
+    """As `_content`, for a `stat`: one read returns all of it."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(file, CHUNK_BYTES)
+    except OSError:
+        return b""
+    finally:
+        os.close(file)
 
-    :param whole: if false, what one read returns, which is all of a `stat`.
-    """
+
+def _content(path: str) -> bytes:
+    """The content of a file in /proc; empty if the process has ended or the file may not be read."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -168,8 +179,6 @@ def _content(path: str, *, whole: bool = True) -> bytes:
     try:
         while chunk := os.read(file, CHUNK_BYTES):
             content += chunk
-            if not whole:
-                break
     except OSError:
         return b""
     finally:

@@ -108,7 +108,8 @@ class NodeTasks:
 
     def placement(self, parent: str) -> Placement:
         """The cgroups of the containers in the newest list, and which processes may be moved below `parent`."""
-        return placement(tuple(self._tracked.entries), self._containers.found, parent, self._proc_root)
+        found, known = self._containers.found, self._cgroups.known
+        return placement(tuple(self._tracked.entries), found, known, parent, self._proc_root)
 
     def node_managers(self) -> tuple[Process, ...]:
         """The NodeManager processes of the newest list: a termination reads little, as the host may lack memory."""

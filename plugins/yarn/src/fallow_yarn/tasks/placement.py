@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from fallow_hookspecs import Placement, TaskPlacement
+from fallow_hookspecs import Placement, Process, TaskPlacement
 from fallow_yarn.nm.procfs import PROC_ROOT, own_cgroups, read_cgroups, read_command
 from fallow_yarn.tasks.process_tree import Processes
 
@@ -13,9 +13,15 @@ EXECUTOR: Final = "yarn.nodemanager.container-executor.class"
 
 
 def placement(
-    container_ids: Iterable[str], found: Mapping[str, Processes], parent: str, proc_root: Path = PROC_ROOT
+    container_ids: Iterable[str],
+    found: Mapping[str, Processes],
+    known: Mapping[Process, tuple[str, ...]],
+    parent: str,
+    proc_root: Path = PROC_ROOT,
 ) -> Placement:
     """For each container whether it is below `parent`, or else which processes may be moved or which setting decides.
+
+    `known`: the cgroups that a container owns, by its first process, where they were read already.
 
     A container without a directory of its own, or with one that its NodeManager did not make, can be moved. A directory
     that the NodeManager made stays, since the NodeManager removes it in the end. New tasks follow if every running
@@ -28,7 +34,7 @@ def placement(
         if container_id not in found:
             tasks.append(TaskPlacement(task_id=container_id))
             continue
-        place, is_made = _place(container_id, found[container_id], parent, proc_root)
+        place, is_made = _place(container_id, found[container_id], known, parent, proc_root)
         tasks.append(place)
         made.append(is_made)
     if not made:
@@ -45,10 +51,14 @@ def placement(
     return Placement(new_tasks_follow=False, tasks=tuple(tasks), reason=reason)
 
 
-def _place(container_id: str, found: Processes, parent: str, proc_root: Path) -> tuple[TaskPlacement, bool]:
+def _place(
+    container_id: str, found: Processes, known: Mapping[Process, tuple[str, ...]], parent: str, proc_root: Path
+) -> tuple[TaskPlacement, bool]:
     """The placement of a container, and whether its NodeManager made its directory."""
     first = found.roots[0] if found.roots else found.members[0]
-    own = own_cgroups(container_id, read_cgroups(proc_root, first.pid))
+    own = known.get(first.process)
+    if own is None:
+        own = own_cgroups(container_id, read_cgroups(proc_root, first.pid))
     is_made = bool(own) and _is_made_by_launcher(container_id, first.parent_pid, proc_root)
     if own and all(cgroup.startswith(f"{parent}/") for cgroup in own):
         return TaskPlacement(task_id=container_id, cgroups=own), is_made
