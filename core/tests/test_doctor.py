@@ -1,3 +1,4 @@
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config, with_clusters
 from fallow_core.diagnostics import clusters, doctor, host, lending
 from fallow_core.diagnostics.doctor import findings
+from fallow_core.state.run_marker import RunMarker
 from fallow_hookspecs import Broken, Finding, Needs, Node
 
 NODE = Node(name="n1")
@@ -119,6 +121,18 @@ def test_a_state_directory_that_cannot_be_written_is_wrong(folder: Path) -> None
     finding = found(config(folder, {}))["host", "state directory"]
     assert finding.ok is False
     assert "set stateDir to a directory that Fallow's user can write" in finding.advice
+
+
+def test_a_run_that_did_not_stop_in_order_is_told_while_none_runs(folder: Path) -> None:
+    settings = config(folder, {})
+    fallow = standalone(settings)
+    RunMarker(settings.state_dir).begin(1_700_000_000.0)
+    with serving(fallow):
+        assert ("host", "last run") not in found(settings)
+    fallow.close()
+    finding = found(settings)["host", "last run"]
+    assert finding.ok is None
+    assert f"process {os.getpid()}, begun 2023-11-1" in finding.detail
 
 
 def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Path) -> None:

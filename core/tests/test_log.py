@@ -135,3 +135,15 @@ def test_set_up_writes_to_standard_error_with_time_level_and_name() -> None:
     date, time, *rest = line.split()
     assert rest == ["WARNING", "fallow.x", "tried", "n=1"]
     assert (len(date), len(time)) == (len("2026-01-31"), len("12:00:00,000"))
+
+
+def test_an_error_that_ends_a_thread_is_an_event_with_its_place() -> None:
+    code = (
+        "import threading; from fallow_core import log; log.set_up('info')\n"
+        "def fail(): raise ValueError('no')\n"
+        "threading.Thread(target=fail, name='control').start()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    line = next(line for line in done.stderr.splitlines() if "unhandled_error" in line)
+    assert """CRITICAL fallow.run unhandled_error thread=control error=ValueError('no') at=<string>:2""" in line
+    assert "Traceback" in done.stderr

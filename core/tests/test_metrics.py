@@ -2,6 +2,7 @@ import http.client
 import os
 import re
 import socket
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -161,6 +162,52 @@ def test_a_scrape_while_the_loop_hangs_fails_and_does_not_hang(
     (record,) = caplog.records
     assert record.getMessage().startswith('scrape_failed reason="Fallow is busy or stopping')
     assert capfd.readouterr().err == ""
+
+
+def test_a_flood_of_connections_gets_few_threads_and_ends_nothing(world: World, port: int) -> None:
+    before = threading.active_count()
+    stop = metrics_server.serve("127.0.0.1", port, lambda: families_of(world))
+    silent = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(metrics_server.MOST_CONNECTIONS)]
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as refused:
+            assert refused.recv(1) == b""
+        assert threading.active_count() - before <= metrics_server.MOST_CONNECTIONS + 1
+        for each in silent:
+            each.close()
+        while threading.active_count() - before > 1:
+            threading.Event().wait(0.01)
+        assert "fallow_config_problems" in page(port)
+    finally:
+        stop()
+
+
+def test_a_client_that_says_nothing_is_not_waited_for_forever(
+    port: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(metrics_server._Connection, "timeout", 0.05)
+    stop = metrics_server.serve("127.0.0.1", port, list)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as silent:
+            assert silent.recv(1) == b""
+    finally:
+        stop()
+    assert caplog.records == []
+
+
+def test_a_mistake_in_a_scrape_is_an_event(
+    port: int, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> list[Metric]:
+        raise LookupError("no")
+
+    stop = metrics_server.serve("127.0.0.1", port, fail)
+    try:
+        with pytest.raises(urllib.error.HTTPError):
+            page(port)
+    finally:
+        stop()
+    assert [record.getMessage() for record in caplog.records] == ["scrape_failed reason=LookupError('no')"]
+    assert "Traceback" in capfd.readouterr().err
 
 
 def test_nothing_listens_after_the_end(port: int) -> None:

@@ -24,6 +24,7 @@ from fallow_core.runtime import instance_builds, node_process
 from fallow_core.runtime import standalone as process
 from fallow_core.runtime.standalone import Standalone
 from fallow_core.state import publish_journal
+from fallow_core.state.run_marker import RunMarker
 from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import Process, Resources
 
@@ -350,6 +351,22 @@ def test_a_call_that_ends_is_taken_before_the_next_sample(folder: Path, framewor
     fallow.close()
 
 
+def test_an_error_that_ends_the_process_is_an_event_first(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    fallow = standalone(config(folder, {}))
+
+    def fail() -> None:
+        raise LookupError("no")
+
+    monkeypatch.setattr(fallow, "step", fail)
+    with signals_put_back(), pytest.raises(LookupError):
+        fallow.run()
+    (told,) = lines("unhandled_error")
+    assert told.startswith("unhandled_error thread=main error=LookupError('no') at=")
+    assert RunMarker(folder / "state").last_run() is not None
+
+
 # The command
 
 
@@ -381,6 +398,14 @@ def test_the_command_runs_answers_refuses_a_second_one_and_stops(folder: Path) -
             first.terminate()
         assert first.wait(20) == 0
         assert first.stderr.read().splitlines()[-1].endswith("stopped")
+    with subprocess.Popen(fallow("run"), stderr=subprocess.PIPE, text=True) as killed:
+        assert killed.stderr is not None
+        assert "started" in killed.stderr.readline()  # nothing is said of the first one, which stopped in order
+        killed.kill()
+    with subprocess.Popen(fallow("run"), stderr=subprocess.PIPE, text=True) as next_one:
+        assert next_one.stderr is not None
+        assert f"last_run_not_stopped pid={killed.pid} since=" in next_one.stderr.readline()
+        next_one.terminate()
     gone = call("status")
     assert (gone.returncode, gone.stdout) == (1, "")
     assert gone.stderr == f"no Fallow is running: nobody serves {folder}/control\n"

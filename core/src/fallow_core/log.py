@@ -7,7 +7,9 @@ next one.
 import json
 import logging
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 
 from fallow_core.model.event import Event
@@ -60,8 +62,22 @@ class RepeatFilter(logging.Filter):
         return True
 
 
+def unhandled(error: BaseException, thread: str) -> None:
+    """Log an error that ends a thread, or with the main thread the process: with its kind, its text and its place."""
+    frames = traceback.extract_tb(error.__traceback__)
+    at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    event(logging.getLogger("fallow.run"), logging.CRITICAL, "unhandled_error", thread=thread, error=repr(error), at=at)
+
+
+def _thread_failed(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None:
+        unhandled(args.exc_value, "" if args.thread is None else args.thread.name)
+    threading.__excepthook__(args)
+
+
 def set_up(level: str) -> None:
-    """Send all logs to standard error, one line an event."""
+    """Send all logs to standard error, one line an event, errors that end a thread among them."""
+    threading.excepthook = _thread_failed
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     handler.addFilter(RepeatFilter())

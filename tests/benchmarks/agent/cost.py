@@ -34,7 +34,7 @@ class Cost:
 def cost(tasks: int, seconds: float) -> Cost:
     """Measure an agent with so many tasks for so long."""
     with tempfile.TemporaryDirectory() as name, staged(Path(name), tasks, qos=ENFORCED) as stage:
-        return measured(stage.start(), tasks, seconds)
+        return measured(stage.start(still=True), tasks, seconds)
 
 
 def measured(pid: int, tasks: int, seconds: float) -> Cost:

@@ -16,6 +16,7 @@ from fallow_core import log
 from fallow_core.config.settings import ClusterSettings
 from fallow_core.model.plugin import LoadedPlugin, PluginSource
 from fallow_core.model.policy import AccountPolicy
+from fallow_core.model.sample import Usage
 from fallow_core.node import signals
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.node.procfs import TICKS_PER_SECOND, CpuCounters
@@ -108,8 +109,19 @@ class Groups:
         """Nothing to close."""
 
 
+class StillHost(HostSampler):
+    """It reads memory, and finds as much in use as the first time."""
+
+    first: Usage | None = None
+
+    def _memory(self) -> Usage:
+        found = super()._memory()
+        self.first = self.first or found
+        return replace(found, used=self.first.used)
+
+
 def main() -> None:
-    """Arguments: the folder with fallow.yaml, and the group of all."""
+    """Arguments: the folder with fallow.yaml, the group of all, and `still` for memory in use that stays the same."""
     folder, top = Path(sys.argv[1]), sys.argv[2]
     levels = (API_LEVEL, API_LEVEL)
     plugin = Plugin(
@@ -131,6 +143,10 @@ def main() -> None:
     total = ACCOUNTING / top / "cpuacct.usage"
     agent.sampler = HostSampler(cpu=lambda _: counters(total))
     agent.prober.quick.total = KeptFile(str(total))
+    if sys.argv[3:] == ["still"]:
+        agent.sampler = StillHost(cpu=lambda _: counters(total))
+        memory_used, first = agent.prober.quick.memory_used, agent.prober.quick.memory_used(0)
+        agent.prober.quick.memory_used = lambda near: memory_used(near) and first  # type: ignore[method-assign]
     agent.run()
 
 

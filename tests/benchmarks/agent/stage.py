@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -100,9 +100,10 @@ class Stage:
         for root in CONTROLLERS:
             remove(root / self.group / name)
 
-    def start(self, command: Sequence[str] = (), tasks: int | None = None) -> int:
-        """Start an agent, by default with the stage's own plugin, and wait until it knows all tasks; its pid."""
-        command = command or [sys.executable, "-m", "tests.benchmarks.agent.driver", str(self.folder), self.top]
+    def start(self, tasks: int | None = None, *, still: bool = False) -> int:
+        """Start an agent, and wait until it knows all tasks; its pid. See the driver for `still`."""
+        command = [sys.executable, "-m", "tests.benchmarks.agent.driver", str(self.folder), self.top]
+        command += ["still"] if still else []
         count = len(self.tasks) if tasks is None else tasks
         with (self.folder / "log").open("ab") as log:
             self.agent = subprocess.Popen(command, stderr=log)

@@ -14,6 +14,7 @@ import socket
 import socketserver
 import stat
 import struct
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -88,6 +89,9 @@ class _Server(socketserver.ThreadingUnixStreamServer):
     def __init__(self, path: str, handler: Handler) -> None:
         self.handler = handler
         super().__init__(path, _Connection)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        event(log, logging.ERROR, "connection_failed", reason=repr(sys.exc_info()[1]))
 
 
 class _Connection(socketserver.StreamRequestHandler):

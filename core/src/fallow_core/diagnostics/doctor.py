@@ -25,6 +25,7 @@ def findings(
         throttling.findings(config.host_root),
         lending.findings(config.policies, node, _batch_used(status, node.name)),
         (running,),
+        () if status else host.last_run(config.state_dir),
     ):
         yield from (("host", finding) for finding in found)
     yield from _config(config)

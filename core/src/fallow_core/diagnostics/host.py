@@ -7,6 +7,7 @@ from fallow_core.diagnostics.needs import missing_capabilities
 from fallow_core.node.kernel_events import KernelEvents
 from fallow_core.node.procfs import PROC_ROOT
 from fallow_core.node.quick_probe import QuickProbe
+from fallow_core.state.run_marker import RunMarker
 from fallow_hookspecs import Finding
 
 NEEDED_CAPABILITIES = ("CAP_DAC_READ_SEARCH", "CAP_SYS_PTRACE")
@@ -18,6 +19,16 @@ def findings(state_dir: Path, host_root: Path) -> Iterator[Finding]:
     yield processes_of_others(PROC_ROOT)
     yield _state_dir(state_dir)
     yield _reaction(host_root)
+
+
+def last_run(state_dir: Path) -> Iterator[Finding]:
+    """How the last run ended, if not in order. To be asked while none runs."""
+    if (last := RunMarker(state_dir).last_run()) is not None:
+        detail = (
+            f"process {last.pid or '(unknown)'}, begun {last.since or '(unknown)'}, did not stop in order: {last.why}"
+        )
+        advice = "see the last lines of its log; with too little memory, raise MemoryMax= of its unit"
+        yield Finding(subject="last run", ok=None, detail=detail, advice=advice)
 
 
 def processes_of_others(proc_root: Path) -> Finding:

@@ -17,7 +17,8 @@ from fallow_core.api.control_socket import ControlServer
 from fallow_core.api.requests import Requests, Sources
 from fallow_core.config.refused_files import Refusals
 from fallow_core.config.settings import Config, PluginLoader
-from fallow_core.log import event
+from fallow_core.errors import StateError
+from fallow_core.log import event, unhandled
 from fallow_core.model.policy import PublishingPolicy
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.process_files import raise_limit
@@ -26,6 +27,7 @@ from fallow_core.runtime import process_signals, reload
 from fallow_core.runtime.instance_builds import Builds
 from fallow_core.runtime.protection import Protection
 from fallow_core.state import publish_journal
+from fallow_core.state.run_marker import RunMarker
 from fallow_hookspecs import Node
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class NodeProcess(Protection):
         self.refusals.note(config.problems, time.time())
         self.files: reload.Files | None = None
         self._load_plugin = load_plugin
+        self._marker = RunMarker(config.state_dir)
 
     # What the two processes do each in its way
 
@@ -114,13 +117,19 @@ class NodeProcess(Protection):
             stack.callback(self._serve_metrics())
             process_signals.handle(self._stop, self._reload)
             self.follow_files()
+            self._mark_start()
             self._tell_start()
             self._tell_problems()
-            while not self._stopping:
-                self.step()
-            self._leave()
-            self.throttling.leave(self.config.qos)
-            self.inbox.finish()
+            try:
+                while not self._stopping:
+                    self.step()
+                self._leave()
+                self.throttling.leave(self.config.qos)
+                self.inbox.finish()
+            except Exception as error:
+                unhandled(error, "main")
+                raise
+        self._marker.end()
         event(log, logging.INFO, "stopped")
 
     def close(self) -> None:
@@ -135,6 +144,15 @@ class NodeProcess(Protection):
         while not all(call.done for call in calls) and self.clock() < deadline:
             time.sleep(0.05)
         os.close(self._lock)
+
+    def _mark_start(self) -> None:
+        """Say whether the last run stopped in order, and begin to mark this one."""
+        if (last := self._marker.last_run()) is not None:
+            event(log, logging.WARNING, "last_run_not_stopped", pid=last.pid, since=last.since, why=last.why)
+        try:
+            self._marker.begin(time.time())
+        except StateError as error:
+            event(log, logging.WARNING, "run_not_marked", reason=error)
 
     def _stop(self) -> None:
         self._stopping = True
