@@ -1,9 +1,10 @@
 """What a container's life costs `fallow run` with the YARN plugin: some containers stay, others come and go.
 
-    python -m tests.benchmarks.agent.churn [--stay 300] [--seconds 60] [--groups] [--enforce] [CHECKOUT ...]
+    python -m tests.benchmarks.agent.churn [--stay 300] [--seconds 60] [--groups] [--enforce] [--agents] [CHECKOUT ...]
 
 Each checkout of this repository, by default this one, runs a process of its own at the same time, beside the same
-NodeManager: what else the host does hits all of them. Ratios are to the first one.
+NodeManager: what else the host does hits all of them. Ratios are to the first one. With `--agents` they are agents, and
+the first one has the small plugin of the stage, which knows the same tasks by their groups.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +35,10 @@ MASTER_MB, TASK_MB, VCORE_MILLI = 256, 4, 1
 """Small ones, so that this host can lend what all of them request."""
 SLOTS = 10
 STAYS, ENDS = "exec sleep 3600", "sleep 1; exec sleep 2"
-GROUP = "d={}/$CONTAINER_ID; mkdir $d; echo $$ >$d/cgroup.procs; "
-"""A container makes the group that the LinuxContainerExecutor would make."""
+GROUP = "d={}/$CONTAINER_ID; until mkdir -p $d && echo $$ >$d/cgroup.procs; do :; done; "
+"""A container makes the group that the LinuxContainerExecutor would make; an empty one may be removed just then."""
+HEARTBEAT_SECONDS = 2.0
+"""At each one the embedded NodeManager reads files of all its containers; a real one uses less CPU."""
 SETTLE_SECONDS, CLEAN_SECONDS = 20.0, 0.2
 FALLOW = "import sys; from fallow_core.cli.main import main; sys.exit(main())"
 SOURCES = ("", "core/src", "hookspecs/src", "plugins/yarn/src")
@@ -54,7 +57,7 @@ class Reading:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """`fallow run` of one checkout, in a group of its own for CPU accounting. `read`: its readings in their order."""
+    """A process of one checkout, in a group of its own for CPU accounting. `read`: its readings in their order."""
 
     checkout: Path
     folder: Path
@@ -63,18 +66,17 @@ class Run:
     read: list[Reading] = field(default_factory=list)
 
     @classmethod
-    def start(cls, checkout: Path, folder: Path, group: Path, spec: dict[str, Any], settings: dict[str, Any]) -> Self:
-        """Start it on a cluster."""
+    def start(cls, checkout: Path, folder: Path, group: Path, files: Mapping[str, Any], command: Sequence[str]) -> Self:
+        """Start it with these files, each with its kind and its content."""
         (folder / "clusters.d").mkdir(parents=True)
         group.mkdir()
-        core = {"stateDir": "state", "controlSocket": "s", "metrics": "off", "node": {"name": "bench"}, **settings}
-        cluster = {"metadata": {"name": "bench"}, "plugin": "yarn", "spec": spec}
-        for file, kind, content in (("fallow.yaml", "Fallow", core), ("clusters.d/yarn.yaml", "Cluster", cluster)):
-            (folder / file).write_text(json.dumps({"apiVersion": "fallow/v1", "kind": kind, **content}))
-        command = [sys.executable, "-c", FALLOW, "run", "--config", str(folder)]
+        for name, content in files.items():
+            (folder / name).write_text(json.dumps({"apiVersion": "fallow/v1", **content}))
         sources = os.pathsep.join(str(checkout / source) for source in SOURCES)
         with (folder / "log").open("ab") as log:
-            process = subprocess.Popen(command, stderr=log, env={**os.environ, "PYTHONPATH": sources})
+            process = subprocess.Popen(
+                [sys.executable, *command], stderr=log, env={**os.environ, "PYTHONPATH": sources}
+            )
         (group / "cgroup.procs").write_text(f"{process.pid}")
         return cls(checkout=checkout, folder=folder, group=group, process=process)
 
@@ -114,7 +116,10 @@ def measure(given: argparse.Namespace) -> tuple[list[Run], int]:
     """
     vcores = given.stay + SLOTS + 1
     size = Settings(
-        memory_mb=2 * MASTER_MB + TASK_MB * vcores, vcores=vcores, minimum=Size(1, 1), heartbeat_seconds=1.0
+        memory_mb=2 * MASTER_MB + TASK_MB * vcores,
+        vcores=vcores,
+        minimum=Size(1, 1),
+        heartbeat_seconds=HEARTBEAT_SECONDS,
     )
     settings: dict[str, Any] = {"qos": cost.ENFORCED} if given.enforce else {}
     with ExitStack() as stack:
@@ -128,13 +133,24 @@ def measure(given: argparse.Namespace) -> tuple[list[Run], int]:
         rm = yarn.rm
         addresses = {"host": "127.0.0.1", "client": rm.client_address, "admin": rm.admin_address, "web": rm.web_address}
         spec = {"resourceManager": addresses, "user": "tester", "vcoreMilli": VCORE_MILLI}
+        core = {"stateDir": "state", "controlSocket": "s", "metrics": "off", "node": {"name": "bench"}, **settings}
+        cluster = {"kind": "Cluster", "metadata": {"name": "bench"}, "plugin": "yarn", "spec": spec}
+        if given.agents:
+            cluster |= {"roles": ["agent"], "spec": {"nodeManagers": [yarn.nodes["nm1"].node_id]}}
+        with_yarn = {"fallow.yaml": {"kind": "Fallow", **core}, "clusters.d/yarn.yaml": cluster}
+        small = {"fallow.yaml": with_yarn["fallow.yaml"]}
+        started = [(checkout, with_yarn) for checkout in given.checkouts]
         runs = []
-        for number, checkout in enumerate(given.checkouts):
+        for number, (checkout, files) in enumerate([(given.checkouts[0], small)] * given.agents + started):
             name = f"run{number}"
-            run = Run.start(checkout.absolute(), folder / name, ACCOUNTING / stage.top / name, spec, settings)
+            command = ["-c", FALLOW, "run", "--config", str(folder / name)]
+            if given.agents:
+                command = ["-m", "tests.benchmarks.agent.driver", str(folder / name), stage.top, "still"]
+            run = Run.start(checkout.absolute(), folder / name, ACCOUNTING / stage.top / name, files, command)
             stack.callback(run.stop)
             runs.append(run)
-        until(lambda: all(run.tasks() == given.stay for run in runs), "they know all tasks")
+        most = given.stay - given.agents  # the master has no group, so the small plugin does not know it
+        until(lambda: all(run.tasks() >= most for run in runs), "they know all tasks")
         time.sleep(SETTLE_SECONDS)
         _take_two(runs, given.seconds)
         app = yarn.submit(containers=10_000, memory_mb=TASK_MB, vcores=1, command=group + ENDS)
@@ -180,6 +196,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to measure each part")
     parser.add_argument("--groups", action="store_true", help="each container has a group of its own")
     parser.add_argument("--enforce", action="store_true", help="limit batch; only with one checkout")
+    parser.add_argument(
+        "--agents", action="store_true", help="measure agents, the small plugin's first; needs --groups"
+    )
     given = parser.parse_args()
     runs, lives = measure(given)
     first_quiet, first_life = runs[0].share(0), _life(runs[0], lives)

@@ -6,6 +6,7 @@ That has no daemon of which they were children; each counts as one, so that it i
 
 import os
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -45,6 +46,7 @@ from fallow_hookspecs import (
     hookimpl,
 )
 
+STILL_SHARE = 0.1
 REQUESTED = Resources(10, 1 << 20)
 
 
@@ -110,7 +112,7 @@ class Groups:
 
 
 class StillHost(HostSampler):
-    """It reads memory, and finds as much in use as the first time."""
+    """It reads memory, and finds as much in use as the first time: on a node that changes, probes are more frequent."""
 
     first: Usage | None = None
 
@@ -121,7 +123,7 @@ class StillHost(HostSampler):
 
 
 def main() -> None:
-    """Arguments: the folder with fallow.yaml, the group of all, and `still` for memory in use that stays the same."""
+    """Arguments: the folder with fallow.yaml, the group of all, and `still` for a node whose use stays the same."""
     folder, top = Path(sys.argv[1]), sys.argv[2]
     levels = (API_LEVEL, API_LEVEL)
     plugin = Plugin(
@@ -144,7 +146,7 @@ def main() -> None:
     agent.sampler = HostSampler(cpu=lambda _: counters(total))
     agent.prober.quick.total = KeptFile(str(total))
     if sys.argv[3:] == ["still"]:
-        agent.sampler = StillHost(cpu=lambda _: counters(total))
+        agent.sampler = StillHost(cpu=lambda _: still_counters())
         memory_used, first = agent.prober.quick.memory_used, agent.prober.quick.memory_used(0)
         agent.prober.quick.memory_used = lambda near: memory_used(near) and first  # type: ignore[method-assign]
     agent.run()
@@ -154,6 +156,13 @@ def counters(total: Path) -> CpuCounters:
     """The CPU time of the group of all."""
     used = int(total.read_text()) * TICKS_PER_SECOND // 1_000_000_000
     return CpuCounters(busy_ticks=used, online_cpus=os.cpu_count() or 1)
+
+
+def still_counters() -> CpuCounters:
+    """The same share of a core is used all the time."""
+    return CpuCounters(
+        busy_ticks=int(time.monotonic() * TICKS_PER_SECOND * STILL_SHARE), online_cpus=os.cpu_count() or 1
+    )
 
 
 if __name__ == "__main__":
