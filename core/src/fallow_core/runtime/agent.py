@@ -15,7 +15,6 @@ from fallow_core.config.settings import ClusterSettings, Config, PluginLoader
 from fallow_core.log import event
 from fallow_core.model.policy import PublishingPolicy
 from fallow_core.model.sample import NodeSample
-from fallow_core.node import own_memory
 from fallow_core.plugins import discovery
 from fallow_core.plugins.session import ClusterSession
 from fallow_core.runtime.node_process import NodeProcess
@@ -27,10 +26,6 @@ log = logging.getLogger("fallow.run")
 
 LIST_SECONDS, LIST_BEFORE_SECONDS = 2.0, 0.5
 """How often tasks are listed. With rarer probes, a list is due shortly before the next probe, which starts it."""
-STARTED_SECONDS = 5.0
-"""After this time everything that the start needs was read, and memory is given back for the first time."""
-GIVE_BACK_SECONDS = 120.0
-"""How often memory is given back from then on: answers of a framework may be large."""
 
 
 def of_agents(config: Config) -> Config:
@@ -79,7 +74,6 @@ class AgentProcess(NodeProcess):
         self.requests = AgentRequests(self.followed, self._sources())
         self._not_kept = ""
         self._reader = read_again
-        self._gives_back_at = clock() + STARTED_SECONDS
         self._changed_at = clock()
 
     @property
@@ -121,12 +115,9 @@ class AgentProcess(NodeProcess):
             self._changed_at = self.clock()  # batch is throttled more each second
 
     def _round(self) -> bool:
-        changed, now = super()._round(), self.clock()
+        changed = super()._round()
         if changed:
-            self._changed_at = now
-        if now >= self._gives_back_at:
-            self._gives_back_at = now + GIVE_BACK_SECONDS
-            own_memory.give_back()
+            self._changed_at = self.clock()
         return changed
 
     def _take_sample(self) -> None:

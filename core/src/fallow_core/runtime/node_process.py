@@ -20,6 +20,7 @@ from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.errors import StateError
 from fallow_core.log import event, unhandled
 from fallow_core.model.policy import PublishingPolicy
+from fallow_core.node import own_memory
 from fallow_core.node.addresses import host_addresses
 from fallow_core.node.process_files import raise_limit
 from fallow_core.plugins.session import ClusterSession
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("fallow.run")
 
 CLOSE_SECONDS = 5.0
+STARTED_SECONDS = 5.0
+"""After this time everything that the start needs was read, and memory is given back for the first time."""
+GIVE_BACK_SECONDS = 120.0
+"""How often memory is given back from then on: answers of a framework may be large."""
 
 
 def this_host(config: Config) -> Node:
@@ -69,6 +74,7 @@ class NodeProcess(Protection):
         super().__init__(this_host(config), config, clock)
         self.builds = Builds(config.clusters, clock, self.wake)
         self.started_at = clock()
+        self._gives_back_at = self.started_at + STARTED_SECONDS
         self.refusals = Refusals()
         self.refusals.note(config.problems, time.time())
         self.files: reload.Files | None = None
@@ -223,6 +229,9 @@ class NodeProcess(Protection):
             self._take(read)
         built = self._take_instances()
         self.last_round = self._compute()
+        if (now := self.clock()) >= self._gives_back_at:
+            self._gives_back_at = now + GIVE_BACK_SECONDS
+            own_memory.give_back()
         return built or self._known() != before
 
     def _known(self) -> list[object]:
