@@ -22,6 +22,7 @@ from fallow_core.node.procfs import PROC_ROOT, ProcessStat, read_process
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins import instance as instance_module
 from fallow_core.plugins.instance import PluginInstance
+from fallow_core.qos.relief import NodeRelief
 from fallow_core.state.terminations_file import TerminationsFile
 from fallow_hookspecs import (
     Application,
@@ -47,6 +48,8 @@ POLICY = QosPolicy(
     ),
     termination=TerminationPolicy(grace_seconds=30, margin_seconds=10, repeat_seconds=5, back_off_seconds=60),
 )
+THROTTLED = NodeRelief(enforced_since=NOW - 3600)
+"""Throttling has had its time long ago, and can free nothing."""
 FIRST_PID = 5_000_000  # above the largest pid_max
 
 
@@ -133,6 +136,7 @@ class Host:
         self.used = 0
         self.rows: dict[str, tuple[int, int]] = {}  # memory allocated and floor, by cluster
         self.complete = True
+        self.restored: frozenset[str] = frozenset()
         self.tasks: dict[str, Task] = {}
         self.stats: dict[int, ProcessStat] = {}
         self.private: dict[Process, int] = {}
@@ -151,6 +155,7 @@ class Host:
     def start(self) -> Evictor:
         """A new process, with what the one before left on the disk."""
         self.evictor = Evictor(HOST, self.policy, TerminationsFile(self.state_dir, boot_id=self.boot_id), self.now)
+        self.evictor.relief = THROTTLED
         return self.evictor
 
     def add(self, name: str, gib: float = 1, process: Process | None = None, **more: Any) -> Process:
@@ -192,7 +197,7 @@ class Host:
         self.evictor.observe(batch, lists, {CLUSTER: self.applications})
         lent = max(MEMORY_CAPACITY - self.used, 0) if self.rows else MEMORY_CAPACITY
         view = node_view(now=self.now, memory_used=self.used, memory_batch=lent, rows=self.rows)
-        self.evictor.act(view.sample, view.ledger, lists, self.instances, {}, self.now)
+        self.evictor.act(view.sample, view.ledger, lists, self.instances, {}, self.now, restored=self.restored)
         self.evictor.save()
 
     def run(self, seconds: int) -> None:

@@ -73,6 +73,7 @@ def node_view(
     complete: bool = True,
     measured: bool = True,
     termination_budget_bytes: Mapping[str, int] | None = None,
+    restored: frozenset[str] = frozenset(),
 ) -> NodeView:
     """A node. `cpu_allowed` and `memory_batch`: its batch capacity; all memory in use is then outside batch.
 
@@ -117,10 +118,11 @@ def node_view(
         tasks_complete=complete,
         terminating=terminating,
         termination_budget_bytes=termination_budget_bytes or {},
+        restored=restored,
     )
 
 
-def pressure(amount: int, *, masters: bool = True, enforce: bool = True) -> Need:
+def pressure(amount: int, *, masters: bool = True, enforce: bool = True, critical: bool = False) -> Need:
     """A need for memory, by measured use."""
     return Need(
         strategy="memory_evict",
@@ -130,4 +132,5 @@ def pressure(amount: int, *, masters: bool = True, enforce: bool = True) -> Need
         enforce=enforce,
         why="full",
         masters=masters,
+        critical=critical,
     )

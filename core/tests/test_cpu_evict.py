@@ -175,3 +175,13 @@ def test_what_is_promised_twice_over_is_low_by_requests_and_full_by_use() -> Non
     assert need is not None
     assert need.why == "for 5 s batch may use only 56 % of the CPU that it requested"
     assert asked([view(NOW + n, 150) for n in range(6)]) == [None] * 6
+
+
+def test_what_tasks_of_a_restored_cluster_use_is_not_allowed_to_others_and_their_requests_do_not_count() -> None:
+    far = [replace(task, cluster="yarn/far") for task in TASKS[:5]]
+    views = [replace(short(NOW + n), tasks=(*far, *TASKS[5:]), restored=frozenset({"yarn/far"})) for n in range(6)]
+    need = asked(views)[-1]
+    assert need is not None
+    assert need.terms == {"allowed": 4000 - 5 * 390, "requested": 5000, "used": 3900 - 5 * 390, "until_percent": 70}
+    alone = [replace(view, restored=frozenset({"yarn/far", TASKS[0].cluster})) for view in views]
+    assert asked(alone) == [None] * 6

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from core.tests.fake_framework import Framework, size
-from core.tests.fake_standalone import config, serving, standalone
+from core.tests.fake_standalone import config, serving, standalone, until
 
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config, with_clusters
 from fallow_core.diagnostics import clusters, doctor, host, lending
 from fallow_core.diagnostics.doctor import findings
+from fallow_core.model.policy import SwitchState
 from fallow_core.state.run_marker import RunMarker
 from fallow_hookspecs import Broken, Finding, Needs, Node
 
@@ -145,6 +146,21 @@ def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Pat
         finding = found(settings)["host", "running Fallow"]
     fallow.close()
     assert (finding.ok, finding.detail) == (True, "publishing mode enforce")
+
+
+def test_a_restored_cluster_is_told_with_what_ends_it(folder: Path) -> None:
+    settings = config(folder, {"etl": Diagnosed(list)})
+    fallow = standalone(settings)
+    until(fallow, lambda: fallow.clusters)
+    fallow.controller.restore("ada")
+    with serving(fallow):
+        finding = found(settings)["alpha/etl", "switch"]
+        fallow.controller.set_switch("alpha/etl", SwitchState.LEND, "ada", "")
+        assert ("alpha/etl", "switch") not in found(settings)
+    fallow.close()
+    assert finding.ok is None
+    assert "its tasks are neither throttled nor terminated" in finding.detail
+    assert finding.advice == "to end this: fallow switch lend alpha/etl"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from core.tests.qos_values import GIB
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.qos_policy import StrategyMode
 from fallow_core.planner.observations import task_sums
+from fallow_core.qos.relief import NodeRelief
 from fallow_core.state import durable
 from fallow_core.state.terminations_file import FILE_NAME, TerminationsFile
 from fallow_hookspecs import Application, Gang, KillResult, Process, Resources, TaskState
@@ -310,6 +311,135 @@ def test_a_corrupt_file_is_told_and_forgotten(host: Host) -> None:
     assert on_disk(host) == {"big": "graceful"}
 
 
+# A cluster that was restored
+
+RESTORED = frozenset({CLUSTER})
+
+
+def test_nothing_of_a_restored_cluster_is_terminated_under_any_pressure_and_it_is_said_why(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.add("am", gib=2, master=True)
+    host.restored = RESTORED
+    for percent in (91, 96, 100):
+        host.fill(percent)
+        host.run(45)
+    assert host.killer.orders == []
+    assert host.phases() == on_disk(host) == {}
+    assert host.evictor.chosen == {"memory_evict": 0}
+    assert host.evictor.shortfalls["memory_evict"].spared() == {"alpha/a is restored": 3}
+    (told,) = messages(caplog.records, "pressure_not_relieved")
+    assert 'spared="3 tasks: alpha/a is restored"' in told
+    assert messages(caplog.records, "tasks_terminate") == []
+    host.fill(80)
+    host.tick(1)
+    assert host.evictor.shortfalls == {}
+
+
+def test_switched_to_anything_else_its_tasks_are_terminated_at_once(host: Host) -> None:
+    host.restored = RESTORED
+    host.fill(91)
+    host.run(10)
+    host.restored = frozenset()
+    host.tick(0.1)
+    assert host.killer.given == [(("big",), False)]
+    assert host.evictor.shortfalls == {}
+
+
+def test_a_restore_during_a_grace_forces_nothing_and_the_task_may_go_on(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.fill(91)
+    host.run(10)
+    host.restored = RESTORED
+    host.run(5)
+    assert host.phases() == {"big": "graceful"}  # it may still end: nobody else has to
+    host.run(100)
+    assert host.killer.given == [(("big",), False)]
+    assert host.phases() == {"big": "failed"}
+    assert messages(caplog.records, "termination_withdrawn") == [f"termination_withdrawn cluster={CLUSTER} task=big"]
+
+
+def test_after_a_restart_a_restored_cluster_gets_no_order_that_an_earlier_process_decided(host: Host) -> None:
+    host.killer.result = KillResult.FAILED  # each order would be repeated
+    host.fill(91)
+    host.run(2)
+    orders = len(host.killer.orders)
+    host.start()
+    host.restored = RESTORED
+    host.run(20)
+    host.start()
+    host.run(100)
+    assert len(host.killer.orders) == orders
+
+
+def test_a_task_that_was_to_end_before_a_restore_has_its_whole_grace_again_after_it(host: Host) -> None:
+    host.fill(91)
+    host.run(10)
+    host.restored = RESTORED
+    host.run(25)
+    host.restored = frozenset()
+    host.run(30)
+    assert host.killer.given == [(("big",), False)] * 2
+    host.run(2)
+    assert host.killer.given[2:] == [(("big",), True)]
+
+
+def test_core_signals_nobody_for_a_plugin_that_hangs_once_its_cluster_is_restored(host: Host) -> None:
+    with child() as process:
+        host.add("bigger", gib=20, process=identity(process), age=1.0)
+        host.remove("big")
+        host.hold()
+        host.fill(91)
+        host.run(2)
+        host.restored = RESTORED
+        host.run(20)
+        assert process.poll() is None
+        host.killer.fails = ConnectionError("the NodeManager is gone")
+        host.release()
+        host.run(5)
+        assert process.poll() is None
+
+
+# After a start
+
+
+def test_until_throttling_had_its_time_only_the_critical_threshold_terminates(host: Host) -> None:
+    host.evictor.relief = NodeRelief()
+    host.fill(94)
+    host.run(60)
+    assert host.killer.orders == []
+    host.evictor.relief = NodeRelief(enforced_since=host.now)
+    host.run(4)
+    assert host.killer.orders == []
+    host.run(1)
+    assert [force for _, force in host.killer.given] == [False]
+
+
+def test_the_critical_threshold_terminates_at_once_after_a_start(host: Host) -> None:
+    host.evictor.relief = NodeRelief()
+    host.fill(95)
+    host.tick()
+    assert len(host.killer.orders) == 1
+
+
+def test_masters_are_left_until_the_critical_threshold_when_all_together_are_too_small(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.add("am", gib=0.5, master=True)
+    host.remove("small")
+    host.fill(94)  # 9 GiB are to be freed, and all tasks have 8.5
+    host.run(3)
+    assert host.killer.given == [(("big",), False)]
+    assert host.evictor.shortfalls["memory_evict"].shortfall > 0
+    host.run(40)
+    assert {name for ids, _ in host.killer.given for name in ids} == {"big"}
+    assert len(messages(caplog.records, "pressure_not_relieved")) == 1
+    host.fill(95)
+    host.run(5)
+    assert host.phases()["am"] == "graceful"
+
+
 # Observing
 
 
@@ -341,7 +471,9 @@ def test_a_need_that_nobody_can_meet_is_told_once_and_leaves_the_older_decisions
     assert sorted(victims[0]) == ["big", "small"]
     assert victims[1:] == [[]]
     assert host.evictor.decisions[-1].at > host.evictor.decisions[0].at + 20
-    assert len(messages(caplog.records, "tasks_terminate")) == 2
+    assert len(messages(caplog.records, "tasks_terminate")) == 1
+    (told,) = messages(caplog.records, "pressure_not_relieved")
+    assert f"short_of={5 * GIB}" in told
 
 
 # The harm that is shown

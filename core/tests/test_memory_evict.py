@@ -5,11 +5,17 @@ from core.tests.qos_values import GIB, MEMORY_CAPACITY, NOW, key, node_view, see
 
 from fallow_core.model.qos_policy import MemoryEvictPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample
-from fallow_core.qos.memory_evict import MemoryEvictState, decide
+from fallow_core.qos import memory_evict
+from fallow_core.qos.memory_evict import MemoryEvictState
+from fallow_core.qos.need import Need, NodeView
 from fallow_hookspecs import Resources
 
 POLICY = MemoryEvictPolicy(threshold_percent=90, lower_percent=85, cool_down_seconds=4)
 FRESH = MemoryEvictState()
+
+
+def decide(view: NodeView, policy: MemoryEvictPolicy, state: MemoryEvictState) -> tuple[MemoryEvictState, Need | None]:
+    return memory_evict.decide(view, policy, state, critical_percent=95)
 
 
 def test_below_the_threshold_nothing_has_to_be_freed() -> None:
@@ -84,3 +90,20 @@ def test_only_enforce_says_enforce() -> None:
     _, need = decide(node_view(memory_used=95 * GIB), replace(POLICY, mode=StrategyMode.ENFORCE), FRESH)
     assert need is not None
     assert need.enforce
+
+
+@pytest.mark.parametrize(("used", "critical"), [(95 * GIB - 1, False), (95 * GIB, True), (100 * GIB, True)])
+def test_a_need_is_critical_from_the_critical_threshold_on(used: int, critical: bool) -> None:
+    _, need = decide(node_view(memory_used=used), POLICY, FRESH)
+    assert need is not None
+    assert need.critical == critical
+
+
+def test_what_is_lacking_is_what_nothing_frees_yet_also_during_the_cool_down() -> None:
+    big = seen("big", use=Resources(0, 6 * GIB))
+    assert memory_evict.lacking(node_view(big, memory_used=90 * GIB - 1), POLICY) == 0
+    assert memory_evict.lacking(node_view(big, memory_used=92 * GIB), POLICY) == 7 * GIB
+    freeing = frozenset({key("big")})
+    assert memory_evict.lacking(node_view(big, memory_used=92 * GIB, terminating=freeing), POLICY) == GIB
+    assert memory_evict.lacking(node_view(big, memory_used=90 * GIB, terminating=freeing), POLICY) == 0
+    assert memory_evict.lacking(node_view(memory_used=99 * GIB, sample_age=10.1), POLICY) == 0

@@ -1,5 +1,6 @@
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from fallow_core.state.node_grant import (
     encoded,
 )
 
+RESTORED = frozenset({"alpha/b"})
 WALL = 1_000_000.0
 ACCOUNT = AccountGrant(allocated=8, target=4, floor=1, may_pay=2)
 ROW = NodeGrant(node="n1", written_at=WALL, lasts_seconds=15.0, to_take_back=4, accounts={"alpha/a": ACCOUNT})
@@ -36,7 +38,8 @@ def file(tmp_path: Path) -> GrantFile:
 
 
 def test_a_row_survives_writing_and_reading() -> None:
-    assert decoded(encoded(ROW).encode(), "n1") == ROW
+    for row in (ROW, replace(ROW, restored=tuple(RESTORED))):
+        assert decoded(encoded(row).encode(), "n1") == row
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,8 @@ def test_a_row_survives_writing_and_reading() -> None:
         ({"version": 2}, "its version is 2, expected 1"),
         ({"node": "n2"}, "it is of the node 'n2'"),
         ({"node": 7}, "node is 7, expected a str"),
+        ({"restored": "alpha/b"}, "restored is 'alpha/b', expected a list"),
+        ({"restored": [7]}, "restored is 7, expected a str"),
         ({"written_at": "now"}, "written_at is 'now'"),
         ({"written_at": float("nan")}, "written_at is nan"),
         ({"lasts_seconds": -1}, "lasts_seconds is -1"),
@@ -119,6 +124,20 @@ def test_a_file_that_goes_and_comes_back_is_seen(file: GrantFile) -> None:
     assert "No such file" in file.why
     put(file.path)
     assert file.row(0.0, WALL) == ROW
+
+
+def test_what_is_restored_counts_until_a_newer_row_says_otherwise(file: GrantFile, tmp_path: Path) -> None:
+    assert file.restored == frozenset()
+    put(file.path, replace(ROW, restored=tuple(RESTORED)))
+    for path in (file.path, tmp_path / "missing"):
+        file.path = path
+        assert (file.row(0.0, WALL + 3600), file.restored) == (None, RESTORED)
+    file.path = tmp_path / "wrong.json"
+    file.path.write_text("{")
+    assert (file.row(0.0, WALL), file.restored) == (None, RESTORED)
+    put(file.path)
+    file.row(0.0, WALL)
+    assert file.restored == frozenset()
 
 
 def test_a_file_that_may_not_be_read_is_no_row(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from fallow_core.model.task import ApplicationKey, ObservedTask, TaskKey
 from fallow_core.qos import memory_reclaim
 from fallow_core.qos.memory_reclaim import GroupMemory, MemoryReclaimState
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.plan import PlanState, plan, still_lacking
 from fallow_core.qos.relief import NodeRelief, Relief, defer_eviction
 from fallow_core.qos.termination import Terminations
 from fallow_core.qos.terminations import begun, being_freed, history, observed
@@ -207,7 +207,7 @@ def test_nothing_is_terminated_before_a_throttle_that_may_bring_it_had_its_time(
 ) -> None:
     every = replace(policy(*modes), memory_reclaim=MemoryReclaimPolicy(window_seconds=5, critical_percent=95))
     every = replace(every, cpu_evict=replace(every.cpu_evict, window_seconds=60, samples=0))
-    first = defer_eviction(every, NodeRelief(memory=memory, cpu=cpu), NOW)
+    first = defer_eviction(every, NodeRelief(memory=memory, cpu=cpu, enforced_since=NOW - 5), NOW)
     _, choices = plan(node(*TASKS, used=used), first, PlanState(), NOTHING)
     needs = {choice.need.strategy for choice in choices}
     waits = memory.possible and (memory.begun_at is None or NOW - memory.begun_at < 5)
@@ -218,9 +218,36 @@ def test_nothing_is_terminated_before_a_throttle_that_may_bring_it_had_its_time(
 
 def test_a_throttle_that_cannot_bring_anything_is_not_waited_for() -> None:
     every = policy(ENFORCE, ENFORCE, ENFORCE)
-    assert defer_eviction(every, NodeRelief(), NOW) == every
+    assert defer_eviction(every, NodeRelief(enforced_since=NOW - 5), NOW) == every
     over = Relief(possible=True, begun_at=NOW - 3600)
-    assert defer_eviction(every, NodeRelief(memory=over, cpu=over), NOW) == every
+    assert defer_eviction(every, NodeRelief(memory=over, cpu=over, enforced_since=NOW - 3600), NOW) == every
+
+
+@given(
+    since=st.one_of(st.none(), st.floats(NOW - 20, NOW, allow_nan=False)),
+    used=st.integers(80, 100),
+    window=st.integers(0, 10),
+)
+def test_after_a_start_tasks_are_terminated_only_after_throttling_had_its_window_or_at_the_critical_threshold(
+    since: float | None, used: int, window: int
+) -> None:
+    every = replace(policy(ENFORCE), memory_reclaim=MemoryReclaimPolicy(window_seconds=window, critical_percent=95))
+    _, choices = plan(
+        node(*TASKS, used=used), defer_eviction(every, NodeRelief(enforced_since=since), NOW), PlanState(), NOTHING
+    )
+    had_its_time = since is not None and NOW - since >= window
+    assert bool(choices) == (used >= (90 if had_its_time else 95))
+
+
+def test_pressure_that_lasts_from_before_the_start_terminates_no_task_before_the_window_is_over() -> None:
+    every = policy(ENFORCE)
+    state, told_at = PlanState(), []
+    for n in range(12):
+        since = None if n < 3 else NOW + 3  # tasks are known after three seconds
+        view = node(*TASKS, now=NOW + n)
+        state, choices = plan(view, defer_eviction(every, NodeRelief(enforced_since=since), NOW + n), state, NOTHING)
+        told_at += [n] if choices else []
+    assert told_at[0] == 3 + every.memory_reclaim.window_seconds
 
 
 @given(st.lists(st.tuples(st.integers(70, 100), st.sampled_from([0, 1, 50])), min_size=1, max_size=40))
@@ -228,7 +255,7 @@ def test_whatever_memory_does_no_task_is_terminated_before_what_can_be_swapped_w
     course: list[tuple[int, int]],
 ) -> None:
     every = replace(policy(ENFORCE), memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE, window_seconds=5))
-    state, reclaim, throttles = PlanState(), MemoryReclaimState(), NodeRelief()
+    state, reclaim, throttles = PlanState(), MemoryReclaimState(), NodeRelief(enforced_since=NOW - 3600)
     for n, (used, swappable) in enumerate([(70, course[0][1]), *course]):  # it starts without pressure
         now = NOW + n
         view = node(*TASKS, now=now, used=used)
@@ -238,7 +265,8 @@ def test_whatever_memory_does_no_task_is_terminated_before_what_can_be_swapped_w
             assert now - throttles.memory.begun_at >= 5
         groups = {"yarn": GroupMemory(droppable=0, swappable=swappable * GIB)}
         reclaim, _ = memory_reclaim.decide(view, groups, every.memory_reclaim, reclaim)
-        throttles = NodeRelief(memory=Relief(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at))
+        relief = Relief(possible=reclaim.swappable > 0, begun_at=reclaim.begun_at)
+        throttles = replace(throttles, memory=relief)
 
 
 def test_what_is_throttled_and_not_terminated_meanwhile_keeps_its_window() -> None:
@@ -251,6 +279,56 @@ def test_what_is_throttled_and_not_terminated_meanwhile_keeps_its_window() -> No
         state, choices = plan(view, defer_eviction(every, limited, NOW + n), state, NOTHING)
         told_at += [n] if choices else []
     assert told_at[0] == 20  # its own window begins when the limit has been in force for one
+
+
+OTHER = "yarn/other"
+
+
+def of_other(*tasks: ObservedTask) -> list[ObservedTask]:
+    return [replace(task, cluster=OTHER) for task in tasks]
+
+
+@given(
+    used=st.integers(80, 100),
+    modes=st.tuples(*[st.sampled_from(StrategyMode)] * 3),
+    split=st.integers(0, 10),
+    stopped=st.booleans(),
+)
+def test_no_strategy_terminates_a_task_of_a_restored_cluster(
+    used: int, modes: tuple[StrategyMode, StrategyMode, StrategyMode], split: int, stopped: bool
+) -> None:
+    view = node(*TASKS[:split], *of_other(*TASKS[split:]), used=used)
+    view = replace(view, restored=frozenset({ETL}), stopped=frozenset({ETL} if stopped else ()))
+    _, choices = plan(view, policy(*modes), PlanState(), NOTHING)
+    assert not [victim for choice in choices for victim in choice.victims if victim.task.cluster == ETL]
+    for choice in choices:
+        assert {key for key, why in choice.ineligible.items() if why == "yarn/etl is restored"} == {
+            task.key for task in TASKS[:split]
+        }
+
+
+def test_tasks_of_other_clusters_pay_as_before_when_one_is_restored() -> None:
+    view = replace(node(*TASKS[:5], *of_other(*TASKS[5:])), restored=frozenset({ETL}))
+    _, (choice,) = plan(view, policy(ENFORCE), PlanState(), NOTHING)
+    assert told((choice,)) == [("memory_evict", True, {"t5", "t6", "t7", "t8"})]
+    assert choice.shortfall == 0
+
+
+def test_a_restored_account_above_its_target_has_no_need() -> None:
+    view = replace(node(*TASKS), restored=frozenset({ETL}))
+    state, choices = plan(view, policy(overdraft=ENFORCE), PlanState(), NOTHING)
+    assert choices == ()
+    assert state.overdraft_evict.accounts == {}
+
+
+def test_pressure_lasts_while_something_lacks_and_no_longer() -> None:
+    calm = node(*TASKS[:2], now=NOW + 1, used=89)
+    for name, only in {"memory_evict": policy(OBSERVE), "cpu_evict": policy(cpu=OBSERVE)}.items():
+        state, _ = plan(node(*TASKS), only, PlanState(), NOTHING)
+        assert still_lacking(node(*TASKS), only, state) == {name}
+        state, _ = plan(calm, only, state, NOTHING)
+        assert still_lacking(calm, only, state) == frozenset()
+    assert still_lacking(node(*TASKS), policy(), PlanState()) == frozenset()
 
 
 def test_equal_inputs_give_equal_outputs_in_any_order_of_tasks() -> None:

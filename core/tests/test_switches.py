@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fallow_core.model.policy import SwitchState
-from fallow_core.planner.switches import STRICTNESS, Switch, known_scopes, meant, scopes, strictest
+from fallow_core.planner.switches import (
+    STRICTNESS,
+    Switch,
+    known_scopes,
+    meant,
+    no_longer_restored,
+    restored,
+    scopes,
+    strictest,
+)
 
 HERE = scopes("yarn/etl", "n1", "night")
 KNOWN = known_scopes(["yarn/etl", "yarn/adhoc", "spark/etl", "spark/all"], ["n1"], ["night"])
@@ -41,6 +50,28 @@ def test_one_more_switch_never_lends_more(switches: dict[str, Switch]) -> None:
     for state in SwitchState:
         _, after = strictest({**switches, "pool:night": Switch(state=state)}, HERE)
         assert after.state is max(before.state, state, key=STRICTNESS.index)
+
+
+RESTORED = {name: Switch(state=SwitchState.RESTORED) for name in ("yarn/etl", "yarn/adhoc", "spark/etl")}
+
+
+def test_a_cluster_is_restored_whatever_else_applies_to_it() -> None:
+    switches = {**RESTORED, "all": Switch(state=SwitchState.STOP), "yarn/other": Switch(state=SwitchState.DRAIN)}
+    assert restored(switches) == RESTORED.keys()
+
+
+@pytest.mark.parametrize(
+    ("scope", "lifted"),
+    [
+        ("all", ["spark/etl", "yarn/adhoc", "yarn/etl"]),
+        ("framework:yarn", ["yarn/adhoc", "yarn/etl"]),
+        ("yarn/etl", []),  # its own switch is replaced
+        ("node:n1", []),
+        ("pool:night", []),
+    ],
+)
+def test_a_switch_of_its_framework_or_of_all_ends_that_a_cluster_is_restored(scope: str, lifted: list[str]) -> None:
+    assert no_longer_restored(RESTORED, scope) == lifted
 
 
 def test_every_state_has_its_place() -> None:

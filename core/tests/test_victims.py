@@ -136,6 +136,31 @@ def test_masters_are_terminated_only_when_nothing_else_suffices() -> None:
     assert len(more & {"am", "am2"}) == 1
 
 
+def test_masters_are_spared_below_the_critical_threshold_when_even_they_do_not_suffice() -> None:
+    tasks = seen("am", use=gib(1), master=True), seen("w0", use=gib(1)), seen("w1", use=gib(2))
+    choice = choose(pressure(4 * GIB + 1), node_view(*tasks), POLICY, NOBODY)
+    assert ids(choice) == {"w0", "w1"}  # they are terminated as far as they help
+    assert choice.shortfall == GIB + 1
+    assert choice.ineligible == {key("am"): "it is a master, and all tasks together would not free enough"}
+    assert choice.spared() == {"it is a master, and all tasks together would not free enough": 1}
+    assert chosen(pressure(4 * GIB), *tasks) == {"am", "w0", "w1"}
+    critical = choose(pressure(4 * GIB + 1, critical=True), node_view(*tasks), POLICY, NOBODY)
+    assert (ids(critical), critical.shortfall) == ({"am", "w0", "w1"}, 1)
+
+
+def test_a_master_alone_is_spared_when_it_does_not_suffice() -> None:
+    choice = choose(pressure(2 * GIB), node_view(seen("am", use=gib(1), master=True)), POLICY, NOBODY)
+    assert (choice.victims, choice.shortfall) == ((), 2 * GIB)
+
+
+def test_masters_of_a_restored_cluster_do_not_count_as_what_suffices() -> None:
+    tasks = seen("am", use=gib(1), master=True), seen("far", cluster=ADHOC, use=gib(9)), seen("w", use=gib(1))
+    view = node_view(*tasks, restored=frozenset({ADHOC}))
+    choice = choose(pressure(4 * GIB), view, POLICY, NOBODY)
+    assert (ids(choice), choice.shortfall) == ({"w"}, 3 * GIB)
+    assert choice.ineligible[key("far", ADHOC)] == "yarn/adhoc is restored"
+
+
 def test_a_need_that_spares_masters_spares_them() -> None:
     choice = choose(pressure(4 * GIB, masters=False), node_view(seen("am", use=gib(4), master=True)), POLICY, NOBODY)
     assert (choice.victims, choice.ineligible) == ((), {key("am"): "it is a master"})

@@ -136,7 +136,7 @@ def tasks_of_a_node(most: int) -> st.SearchStrategy[list[ObservedTask]]:
 PASTS = st.dictionaries(st.integers(0, 2).map(lambda n: ApplicationKey(ETL, f"app{n}")), st.integers(0, 4)).map(
     lambda lately: History(recent_terminations=lately)
 )
-NEEDS = st.integers(1, 40).map(lambda n: pressure(n * GIB // 2))
+NEEDS = st.builds(lambda n, critical: pressure(n * GIB // 2, critical=critical), st.integers(1, 40), st.booleans())
 
 
 @settings(max_examples=60)
@@ -156,6 +156,20 @@ def test_what_holds_for_every_choice(tasks: list[ObservedTask], need: Need, hist
             assert choice.freed - one.freed < need.amount, "nobody is redundant"
     shuffled = random.sample(tasks, len(tasks))
     assert choose(need, node_view(*shuffled), POLICY, history) == choice
+
+
+@settings(max_examples=60)
+@given(tasks_of_a_node(12), NEEDS, st.sets(st.integers(0, 11)))
+def test_no_task_of_a_restored_cluster_is_chosen_and_masters_are_only_where_they_suffice_or_it_is_critical(
+    tasks: list[ObservedTask], need: Need, of_restored: set[int]
+) -> None:
+    tasks = [replace(task, cluster=ADHOC) if n in of_restored else task for n, task in enumerate(tasks)]
+    view = node_view(*tasks, restored=frozenset({ADHOC}))
+    choice = choose(need, view, POLICY, NOBODY)
+    assert all(victim.task.cluster == ETL for victim in choice.victims)
+    assert {task.key for task in tasks if task.cluster == ADHOC} <= choice.ineligible.keys()
+    if any(victim.task.is_master for victim in choice.victims):
+        assert need.critical or not choice.shortfall
 
 
 class Sets:
@@ -206,7 +220,7 @@ def test_of_up_to_twelve_tasks_those_with_the_least_harm_end(
     possible = list(sets.all())
     enough = [cost for freed, cost in possible if freed >= need.amount]
     if not enough:
-        assert choice.freed == max(freed for freed, _ in possible)
+        assert choice.freed == max(freed for freed, cost in possible if need.critical or not cost.masters)
         return
     least = min(enough)
     assert (choice.shortfall, found[:2]) == (0, least[:2])

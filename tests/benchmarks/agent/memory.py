@@ -19,6 +19,7 @@ from typing import IO
 
 from tests.benchmarks.agent.stage import MEMORY, Stage, until
 
+from fallow_core.model.qos_policy import MemoryReclaimPolicy
 from fallow_core.node.procfs import PROC_ROOT, read_memory
 
 GIB = 1 << 30
@@ -65,6 +66,7 @@ def reactions(runs: int) -> Reactions:
     with tempfile.TemporaryDirectory() as name, Stage(Path(name), qos={"memoryEvict": evict}) as stage:
         (MEMORY / stage.group / "memory.limit_in_bytes").write_text(f"{LIMIT_BYTES}")
         stage.start()
+        time.sleep(MemoryReclaimPolicy().window_seconds + 1.0)  # before that only the critical threshold counts
         for run in range(runs):
             until(lambda: used_bytes() < mark - GIB // 2, "memory is free again")
             time.sleep(1.5 + run % 7 / 10)

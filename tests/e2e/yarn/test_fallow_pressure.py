@@ -366,6 +366,35 @@ def test_observe_ends_nothing_and_says_whom_enforce_would_have_ended(
         assert tasks(fallow).keys() == found.keys()
 
 
+def test_after_a_restore_pressure_ends_nothing_nor_does_the_next_start_until_it_lends_again(
+    cluster: Cluster, start_fallow: StartFallow, tmp_path: Path
+) -> None:
+    def lacks() -> bool:
+        return any("yarn/real is restored" in shortfall["spared"] for shortfall in fallow.status()["shortfalls"])
+
+    with crew(cluster, tmp_path / "hogs") as hogs:
+        mark = mark_above_use()
+        fallow = start_fallow(mark)
+        found = wait_until_measured(fallow, hogs)
+        fallow.succeed("restore")
+        with pressure(mark):
+            for number in range(2):
+                if number:
+                    fallow.end(signal.SIGKILL)
+                    fallow.start()
+                wait_until_measured(fallow, hogs)
+                wait_for(lacks, SECONDS, "pressure that is not relieved")
+                time.sleep(GRACE_SECONDS + COOL_DOWN_SECONDS)
+                assert hogs.told_to_end() == set()
+                assert hogs.exits() == {}
+                assert tasks(fallow).keys() == found.keys()
+                assert logged(fallow, "kill_ordered") == logged(fallow, "tasks_terminate") == []
+            assert "pressure on memory is not relieved" in " ".join(fallow.succeed("status").split())
+            fallow.succeed("switch", "lend", "yarn/real")
+            wait_for(lambda: hogs.exits() == {hogs.youngest: 143}, SECONDS, "the end of the youngest")
+        assert hogs.errors() == []
+
+
 def test_starting_and_stopping_with_everything_enforced_ends_nothing_where_more_is_allocated_than_can_be_lent(
     cluster: Cluster, start_fallow: StartFallow, tmp_path: Path
 ) -> None:

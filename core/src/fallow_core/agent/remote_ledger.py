@@ -3,7 +3,7 @@
 Capacity is computed here, from what is measured here. What accounts may have comes with the grant, while it counts.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import replace
 
 from fallow_core.ledger.entries import AccountEntry, NodeLedger
@@ -16,7 +16,7 @@ from fallow_core.model.sample import NodeSample
 from fallow_core.planner.memory import Change
 from fallow_core.planner.node_state import NodeState, ledger_inputs, new_node, note_labels, take_in, take_policy
 from fallow_core.planner.observations import NodeObservation
-from fallow_core.planner.switches import Switch, known_scopes, scopes, strictest
+from fallow_core.planner.switches import Switch, known_scopes, no_longer_restored, restored, scopes, strictest
 from fallow_core.plugins.session import ClusterSession
 from fallow_core.state.node_grant import GrantFile, NodeGrant
 from fallow_core.state.publish_journal import Journal
@@ -84,11 +84,21 @@ class RemoteLedger:
 
     def switch_at(self, cluster: str, node: str) -> tuple[str, Switch]:
         """The scope and the switch that count for a cluster here."""
-        return strictest(self.journal.memory.switches, scopes(cluster, node, self.pool(node)))
+        return strictest(self._switches, scopes(cluster, node, self.pool(node)))
 
     def switch(self, scope: str) -> Switch:
         """The switch of a scope, such as a cluster."""
-        return self.journal.memory.switches.get(scope, Switch())
+        return self._switches.get(scope, Switch())
+
+    @property
+    def restored(self) -> frozenset[str]:
+        """The clusters that were restored, here or by the controller: nothing of them is changed."""
+        return restored(self._switches)
+
+    @property
+    def _switches(self) -> dict[str, Switch]:
+        by_controller = Switch(state=SwitchState.RESTORED, who="its controller")
+        return {**self.journal.memory.switches, **dict.fromkeys(self.row_file.restored, by_controller)}
 
     @property
     def scopes(self) -> list[str]:
@@ -109,13 +119,14 @@ class RemoteLedger:
         here = {name for name in self.names if self.switch_at(name, self.node.name)[1].state is SwitchState.STOP}
         return frozenset(here | {name for name, each in granted.items() if each.stopped})
 
-    def set_switches(self, scopes: Iterable[str], state: SwitchState, who: str, why: str, wall_now: float) -> None:
+    def set_switches(self, scopes: Collection[str], state: SwitchState, who: str, why: str, wall_now: float) -> None:
         """Switch scopes; kept over restarts.
 
         :raises StateError: it cannot be written down; nothing changes.
         """
         switch = Switch(state=state, who=who, when=wall_now, why=why)
-        self.journal.write(Change(switches=dict.fromkeys(scopes, switch)))
+        lifted = [name for scope in scopes for name in no_longer_restored(self.journal.memory.switches, scope)]
+        self.journal.write(Change(switches={**dict.fromkeys(lifted), **dict.fromkeys(scopes, switch)}))
 
 
 def _with_grant(ledger: NodeLedger, grant: NodeGrant | None) -> NodeLedger:

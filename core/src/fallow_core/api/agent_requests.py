@@ -12,7 +12,7 @@ from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
     from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.api.control_socket import Peer
@@ -53,7 +53,7 @@ class AgentRequests(Requests):
         self._set_switches(self._followed.names, SwitchState.RESTORED, peer, "fallow restore")
         return {"clusters": self._followed.names}
 
-    def _set_switches(self, scopes: Iterable[str], state: SwitchState, peer: Peer, why: str) -> None:
+    def _set_switches(self, scopes: Collection[str], state: SwitchState, peer: Peer, why: str) -> None:
         self._followed.set_switches(scopes, state, peer.name, why, time.time())
         for scope in scopes:
             event(log, logging.INFO, "switched", scope=scope, state=state, who=peer.name, why=why)

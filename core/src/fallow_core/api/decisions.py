@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from fallow_core.model.task import TaskKey
+from fallow_hookspecs import ResourceName
 
 if TYPE_CHECKING:
     from fallow_core.agent.eviction import evictor
@@ -28,6 +29,35 @@ class Decision(Struct, frozen=True, kw_only=True):
     arithmetic: tuple[str, ...]
     barred: Mapping[str, str]
     outcomes: tuple[str, ...]
+
+
+class Shortfall(Struct, frozen=True, kw_only=True):
+    """Pressure that terminations do not relieve. `short_of`: bytes or milli-cores that no task may free.
+
+    `spared`: why tasks may not be terminated, and how many tasks that concerns.
+    """
+
+    strategy: str
+    resource: ResourceName
+    enforced: bool
+    why: str
+    short_of: int
+    spared: Mapping[str, int]
+
+
+def shortfalls(agent: evictor.Evictor) -> tuple[Shortfall, ...]:
+    """What is lacking at this moment."""
+    return tuple(
+        Shortfall(
+            strategy=name,
+            resource=choice.need.resource,
+            enforced=choice.need.enforce,
+            why=choice.need.why,
+            short_of=choice.shortfall,
+            spared=choice.spared(),
+        )
+        for name, choice in sorted(agent.shortfalls.items())
+    )
 
 
 def decisions(agent: evictor.Evictor, now: float) -> tuple[Decision, ...]:

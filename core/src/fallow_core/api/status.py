@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from fallow_core.api.cluster_status import ClusterStatus, cluster_of_agent, cluster_of_run
+from fallow_core.api.decisions import Shortfall
 from fallow_core.ledger.capacity import BatchCapacity
 from fallow_core.ledger.entries import NodeLedger, ResourceLedger
 from fallow_core.ledger.rows import RowKey
@@ -73,7 +74,8 @@ class ConfigReads(Struct, frozen=True, kw_only=True):
 class ProcessStatus(Struct, frozen=True, kw_only=True):
     """What a process says of itself: a part of its status.
 
-    `not_selected`: clusters whose `nodeSelector` does not match this host, and why.
+    `not_selected`: clusters whose `nodeSelector` does not match this host, and why. `shortfalls`: pressure on this host
+    that terminations do not relieve.
     """
 
     uptime_seconds: float
@@ -88,6 +90,7 @@ class ProcessStatus(Struct, frozen=True, kw_only=True):
     probe_problems: tuple[str, ...] = ()
     throttle_problems: tuple[str, ...] = ()
     changed_groups: Mapping[str, str] = {}
+    shortfalls: tuple[Shortfall, ...] = ()
 
 
 class ResourceStatus(Struct, frozen=True, kw_only=True):

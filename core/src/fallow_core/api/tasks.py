@@ -61,7 +61,8 @@ class Tasks(Struct, frozen=True, kw_only=True):
     """The answer to `tasks`: masters last, and the cheapest to terminate first.
 
     `incomplete`: clusters whose list of tasks is not complete, and why. `terminations_error`: why terminations under
-    way cannot be written; `terminations_lost`: why those of an earlier process could not be read.
+    way cannot be written; `terminations_lost`: why those of an earlier process could not be read. `restored`:
+    clusters whose tasks are neither throttled nor terminated.
     """
 
     node: str
@@ -69,6 +70,7 @@ class Tasks(Struct, frozen=True, kw_only=True):
     incomplete: Mapping[str, str]
     terminations_error: str
     terminations_lost: str
+    restored: tuple[str, ...] = ()
 
 
 def tasks(agent: Evictor, now: float) -> Tasks:
@@ -82,6 +84,7 @@ def tasks(agent: Evictor, now: float) -> Tasks:
         incomplete=dict(agent.incomplete),
         terminations_error=agent.save_error,
         terminations_lost=agent.load_error,
+        restored=tuple(sorted(agent.restored)),
     )
 
 

@@ -146,6 +146,8 @@ def doctor(path: Path, as_json: bool) -> int:
 def restore(path: Path, as_json: bool) -> int:
     """Put sizes and control groups back to what Fallow found, and change nothing until `fallow switch lend CLUSTER`.
 
+    Until then no task is throttled or terminated, also under pressure and after a restart.
+
     Works with and without a running Fallow. Exit code 1 if a size cannot be put back.
     """
     from fallow_core.cli.run import load_config

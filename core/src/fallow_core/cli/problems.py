@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
-from fallow_core.api.status import Status
+from fallow_core.api.decisions import Shortfall
+from fallow_core.api.status import LABELS, Status
 from fallow_core.api.tasks import Tasks
-from fallow_core.cli.table import switch_words
+from fallow_core.cli.table import amount, switch_words
+from fallow_core.model.policy import SwitchState
 from fallow_hookspecs import RESOURCE_NAMES
 
 
@@ -25,9 +27,27 @@ def status_problems(status: Status) -> Iterator[str]:
         for row in node.awaited:
             where = f"{row.cluster} {row.framework_node}"
             yield f"{where}: known from before and not reported yet; until then nothing grows"
+    yield from map(_shortfall, status.shortfalls)
+    yield from (restored_words(it.cluster) for it in status.clusters if it.switch.state is SwitchState.RESTORED)
     if status.restoring:
         yield "the original sizes are being put back"
     yield from filter(None, (status.journal_error, status.journal_lost))
+
+
+def restored_words(cluster: str) -> str:
+    """What `restored` means for a cluster, and how to end it."""
+    return (
+        f"{cluster} is restored: it is sent no size, and its tasks are neither throttled nor terminated, also under "
+        f"pressure, until fallow switch lend {cluster}"
+    )
+
+
+def _shortfall(shortfall: Shortfall) -> str:
+    name, spared = shortfall.resource, [f"{count} tasks: {why}" for why, count in shortfall.spared.items()]
+    lacking = f"{amount(name, shortfall.short_of)} {'cores' if name == 'cpu' else 'GiB'}"
+    frees = "terminates" if shortfall.enforced else "would terminate (observe)"
+    text = f"pressure on {LABELS[name]} is not relieved: {shortfall.why}; {shortfall.strategy} {frees} too little"
+    return f"{text}: it lacks {lacking}{'; not terminated are ' if spared else ''}{', '.join(spared)}"
 
 
 def cluster_problems(status: Status) -> Iterator[str]:
@@ -41,4 +61,5 @@ def cluster_problems(status: Status) -> Iterator[str]:
 def task_problems(tasks: Tasks) -> Iterator[str]:
     """Why tasks or their terminations may be missing."""
     yield from (f"{name}: not all tasks are known: {why}" for name, why in tasks.incomplete.items())
+    yield from map(restored_words, tasks.restored)
     yield from filter(None, (tasks.terminations_error, tasks.terminations_lost))

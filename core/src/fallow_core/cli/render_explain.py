@@ -24,7 +24,7 @@ SWITCHED = {
     SwitchState.HOLD: "its offers do not grow",
     SwitchState.DRAIN: "no new work starts",
     SwitchState.STOP: "no new work starts, and what does not end by itself is terminated",
-    SwitchState.RESTORED: "it keeps its original sizes",
+    SwitchState.RESTORED: "it keeps its original sizes, and its tasks are neither throttled nor terminated",
 }
 NOTHING_DUE = (
     "nothing is due: every size is within the dead band, waits for its growth delay, or belongs to a restored cluster"

@@ -141,7 +141,8 @@ kind: Fallow
 #    threshold: 10%
 #    lowerThreshold: 5%
 # If memory in use reaches threshold, reclaim cold memory of batch: at most step of the node each coolDown. While that
-# helps, no task is terminated for memory within window, unless use reaches criticalThreshold.
+# helps, no task is terminated for memory within window, unless use reaches criticalThreshold. The same applies in every
+# mode after a start.
 #  memoryReclaim:
 #    mode: observe
 #    threshold: 85%

@@ -20,7 +20,7 @@ from fallow_core.planner.memory import Change, Original
 from fallow_core.planner.observations import NodeObservation, Observations
 from fallow_core.planner.round import Round, plan_round
 from fallow_core.planner.state import PlannerState
-from fallow_core.planner.switches import Switch
+from fallow_core.planner.switches import Switch, no_longer_restored, restored
 from fallow_core.planner.take_back import adopt
 from fallow_core.plugins.session import ClusterSession, Remembered
 from fallow_core.state.publish_journal import Journal
@@ -138,6 +138,11 @@ class Controller:
         return self.state.memory.switches.get(scope, Switch())
 
     @property
+    def restored(self) -> frozenset[str]:
+        """The clusters that were restored: nothing of them is changed."""
+        return restored(self.state.memory.switches)
+
+    @property
     def scopes(self) -> list[str]:
         """All that can be switched, and what was once."""
         return self.state.scopes(node.name for node in self.nodes)
@@ -147,8 +152,10 @@ class Controller:
 
         :raises StateError: it cannot be written down; nothing changes.
         """
-        self._set_switches((scope,), state, who, why)
-        self.state.left_behind.pop(scope, None)
+        lifted = no_longer_restored(self.state.memory.switches, scope)
+        self._set_switches((scope,), state, who, why, lifted)
+        for name in (scope, *lifted):
+            self.state.left_behind.pop(name, None)
 
     def restore(self, who: str) -> None:
         """Send every row the size found first, as soon as there is a report, and then nothing more; see `left`.
@@ -231,9 +238,11 @@ class Controller:
         self.state.unwritten.clear()
         return decided.send
 
-    def _set_switches(self, scopes: Collection[str], state: SwitchState, who: str, why: str) -> None:
+    def _set_switches(
+        self, scopes: Collection[str], state: SwitchState, who: str, why: str, lifted: Iterable[str] = ()
+    ) -> None:
         switch = Switch(state=state, who=who, when=self._wall_clock(), why=why)
-        self.journal.write(Change(switches=dict.fromkeys(scopes, switch)))
+        self.journal.write(Change(switches={**dict.fromkeys(lifted), **dict.fromkeys(scopes, switch)}))
         self.state.look_at_all()
         for scope in scopes:
             event(log, logging.INFO, "switched", scope=scope, state=state, who=who, why=why)

@@ -32,6 +32,7 @@ def row_of(controller: Controller, node: str, wall_now: float) -> NodeGrant:
             )
             for account in ledger.accounts
         },
+        restored=tuple(sorted(controller.restored)),
     )
 
 

@@ -28,6 +28,7 @@ def findings(
         () if status else host.last_run(config.state_dir),
     ):
         yield from (("host", finding) for finding in found)
+    yield from _restored(status)
     yield from _config(config)
     yield from clusters.findings(config, node, clock)
 
@@ -52,6 +53,13 @@ def _running(socket: Path) -> tuple[dict[str, Any], Finding]:
         advice = "start it with fallow run, as the same user and on the same configuration"
         return {}, Finding(subject=subject, ok=None, detail=str(error), advice=advice)
     return status, Finding(subject=subject, ok=True, detail=f"publishing mode {status['mode']}")
+
+
+def _restored(status: dict[str, Any]) -> Iterator[tuple[About, Finding]]:
+    """One finding for each cluster that a running Fallow leaves alone."""
+    for name in (each["cluster"] for each in status.get("clusters", ()) if each["switch"]["state"] == "restored"):
+        detail = "restored: no size is sent, and its tasks are neither throttled nor terminated, also under pressure"
+        yield name, Finding(subject="switch", ok=None, detail=detail, advice=f"to end this: fallow switch lend {name}")
 
 
 def _batch_used(status: dict[str, Any], node: str) -> dict[ResourceName, int]:

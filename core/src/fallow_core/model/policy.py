@@ -82,8 +82,8 @@ class SwitchState(StrEnum):
     """The state that the operator chose for one cluster, for all, for a pool, a node or a framework.
 
     `LEND`: normal. `HOLD`: no growth. `DRAIN`: no new work. `STOP`: no new work, and running work is taken back.
-    `RESTORED`, for clusters only: the original sizes are restored, and nothing is published until the operator
-    switches to another state.
+    `RESTORED`, for clusters only: the original sizes are restored. Until the operator switches to another state nothing
+    is published, and no task is throttled or terminated.
     """
 
     LEND = "lend"

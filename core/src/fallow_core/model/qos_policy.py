@@ -73,6 +73,8 @@ class MemoryReclaimPolicy:
     `cool_down_seconds`, of at most `step_percent` of the node.
 
     `window_seconds`: how long tasks are not terminated for memory meanwhile, unless the use is at `critical_percent`.
+    Both apply in every mode to the time after a start (see `relief`), and masters may be terminated at
+    `critical_percent` even if that does not free enough.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE

@@ -41,6 +41,19 @@ def strictest(switches: Mapping[str, Switch], of: Iterable[str]) -> tuple[str, S
     return max(found, key=lambda each: STRICTNESS.index(each[1].state), default=("", Switch()))
 
 
+def restored(switches: Mapping[str, Switch]) -> frozenset[str]:
+    """The clusters that were restored, whatever else applies to them."""
+    return frozenset(scope for scope, switch in switches.items() if switch.state is SwitchState.RESTORED)
+
+
+def no_longer_restored(switches: Mapping[str, Switch], scope: str) -> list[str]:
+    """The restored clusters whose own switch is dropped when this scope is switched: those in a framework, or all.
+
+    The switch of a pool or a node cannot end it, since a cluster is restored on all of its nodes.
+    """
+    return sorted(name for name in restored(switches) if scope in (f"framework:{framework_of(name)}", ALL))
+
+
 def known_scopes(clusters: Iterable[str], nodes: Iterable[str], pools: Iterable[str]) -> list[str]:
     """All scopes that a switch may be set for."""
     names = sorted(clusters)

@@ -12,6 +12,8 @@ The need is measured use, not requests: batch that is throttled shares what it u
 this is the same share of the requests. An idle task lowers satisfaction by its request, but its termination would free
 no CPU, so it is not counted.
 
+Tasks of restored clusters are not throttled: what they use is not allowed to others, and their requests do not count.
+
 A slow task loses no work. Therefore nothing is decided with an incomplete list of tasks, and application masters are
 never terminated.
 """
@@ -36,10 +38,12 @@ def decide(view: NodeView, policy: CpuEvictPolicy, state: CpuEvictState) -> tupl
     usage, capacity = view.measured("cpu"), view.ledger.cpu.capacity
     if policy.slow_is_fine or usage is None or capacity is None or not view.tasks_complete:
         return state, None
-    allowed = capacity.batch
-    requested = sum(task.requested.cpu_milli for task in view.living())
-    used = max(usage.batch_used - view.being_freed("cpu"), 0)
-    near = max(capacity.batch_real * policy.usage_percent, usage.capacity)
+    living = view.living()
+    left_alone = sum(view.use(task, "cpu") or 0 for task in living if task.cluster in view.restored)
+    allowed = max(capacity.batch - left_alone, 0)
+    requested = sum(task.requested.cpu_milli for task in living if task.cluster not in view.restored)
+    used = max(usage.batch_used - view.being_freed("cpu") - left_alone, 0)
+    near = max((capacity.batch_real - left_alone) * policy.usage_percent, usage.capacity)
     is_low = allowed * 100 < requested * policy.satisfaction_percent and used * 100 > near
     low = state.low.after(usage.measured_at, is_low, view.stale_seconds, policy.window_seconds)
     state = replace(state, low=low)

@@ -18,7 +18,8 @@ class NodeView:
     tasks that are being freed already, by Fallow or by others. `termination_budget_bytes`: the requests that may still
     be terminated for overdraft, by account. An account that is missing has no budget: it is adopted, its take-back is
     under way, its blast radius is used up, or its framework does not enforce memory. `stopped`: the accounts that the
-    operator stopped. A reading older than `stale_seconds` is ignored.
+    operator stopped. `restored`: the accounts that the operator restored; none of their tasks is terminated. A reading
+    older than `stale_seconds` is ignored.
     """
 
     node: str
@@ -30,6 +31,7 @@ class NodeView:
     terminating: frozenset[TaskKey] = frozenset()
     termination_budget_bytes: Mapping[str, int] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
+    restored: frozenset[str] = frozenset()
     stale_seconds: float = 10.0
 
     def measured(self, resource: ResourceName) -> Usage | None:
@@ -65,8 +67,9 @@ class Need:
     """`amount` of one resource has to be freed, in its unit, in addition to what is being freed already.
 
     `counted_by`: what a termination frees, the measured use of the task (pressure) or its request (overdraft).
-    `masters`: application masters may be terminated if nothing else suffices. `clusters`: the accounts whose tasks may
-    be terminated; `None`: all. `at_most`: the most that may be freed. `terms`: the inputs of the calculation.
+    `masters`: application masters may be terminated if nothing else suffices, and they do. `critical`: they may be
+    terminated even if all tasks together do not suffice. `clusters`: the accounts whose tasks may be terminated;
+    `None`: all. `at_most`: the most that may be freed. `terms`: the inputs of the calculation.
     """
 
     strategy: str
@@ -76,6 +79,7 @@ class Need:
     enforce: bool
     why: str
     masters: bool = False
+    critical: bool = False
     clusters: frozenset[str] | None = None
     at_most: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)

@@ -8,7 +8,8 @@ For each account, all in requested memory:
     need = over − requests of tasks that are terminating or have just ended       at most its termination budget
 
 Tasks of one account at a time are terminated, first of the account with the largest need. CPU overdraft is throttled
-and terminates no task. Application masters are never terminated for overdraft. Without a ledger nothing is decided.
+and terminates no task. Application masters are never terminated for overdraft. A restored
+account has no need. Without a ledger nothing is decided.
 """
 
 from collections.abc import Mapping
@@ -56,6 +57,8 @@ def decide(
     accounts: dict[str, AccountState] = {}
     due: list[Need] = []
     for account in ledger.accounts:
+        if account.cluster in view.restored:
+            continue
         is_stopped = account.cluster in view.stopped
         entitled = max(0 if is_stopped else account.target, account.floor, _masters(view, account.cluster))
         is_over = account.allocated > entitled and (is_stopped or ledger.to_take_back > 0)

@@ -13,6 +13,7 @@ Throttling comes first (`relief`): while it may still free what is lacking, no t
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, TypeVar
 
 from fallow_core.model.qos_policy import QosPolicy, StrategyMode, TerminationPolicy
@@ -23,6 +24,9 @@ from fallow_core.qos.memory_evict import MemoryEvictState
 from fallow_core.qos.need import Need, NodeView
 from fallow_core.qos.overdraft_evict import OverdraftEvictState
 from fallow_core.qos.victims import Choice, History, choose
+
+PRESSURE = ("memory_evict", "cpu_evict")
+"""The strategies that act on measured pressure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +49,9 @@ def plan(view: NodeView, policy: QosPolicy, state: PlanState, history: History) 
         state.would_terminate & {task.key for task in view.tasks} if view.tasks_complete else state.would_terminate
     )
     combined = _Combined(view, policy.termination, history, would_terminate)
+    memory = partial(memory_evict.decide, critical_percent=policy.memory_reclaim.critical_percent)
     state = PlanState(
-        memory_evict=combined.step(memory_evict.decide, policy.memory_evict, state.memory_evict, MemoryEvictState()),
+        memory_evict=combined.step(memory, policy.memory_evict, state.memory_evict, MemoryEvictState()),
         cpu_evict=combined.step(cpu_evict.decide, policy.cpu_evict, state.cpu_evict, CpuEvictState()),
         overdraft_evict=combined.step(
             overdraft_evict.decide, policy.overdraft_evict, state.overdraft_evict, OverdraftEvictState()
@@ -54,6 +59,16 @@ def plan(view: NodeView, policy: QosPolicy, state: PlanState, history: History) 
         would_terminate=combined.would_terminate,
     )
     return state, tuple(combined.choices)
+
+
+def still_lacking(view: NodeView, policy: QosPolicy, state: PlanState) -> frozenset[str]:
+    """The strategies against pressure whose condition is true at this moment, with the state that `plan` returned."""
+    view, memory = replace(view, stale_seconds=policy.stale_seconds), policy.memory_evict
+    lacks = {
+        "memory_evict": memory.mode is not StrategyMode.OFF and memory_evict.lacking(view, memory) > 0,
+        "cpu_evict": state.cpu_evict.low.samples > 0,
+    }
+    return frozenset(name for name in PRESSURE if lacks[name])
 
 
 class _StrategyPolicy(Protocol):

@@ -33,7 +33,8 @@ class Termination:
 
     `ours`: Fallow terminates the task; otherwise its framework does, and no order is given. `ordered_at`: the first
     order; the grace counts from it. `asked_at`: the newest order; `None` if one is due at once. `answered`: the newest
-    order was accepted. `note`: why it failed, or the problem in the newest answer. `attempts` includes this one.
+    order was accepted. `withdrawn`: its cluster was restored, so no further order is given, and the task may go on.
+    `note`: why it failed, or the problem in the newest answer. `attempts` includes this one.
     `floor_of`: the framework's node whose floor contains the task; see `given_up_floors`.
     """
 
@@ -47,6 +48,7 @@ class Termination:
     route: Route = Route.PLUGIN
     asked_at: float | None = None
     answered: bool = False
+    withdrawn: bool = False
     forced_at: float | None = None
     failed_at: float | None = None
     note: str = ""
@@ -68,15 +70,19 @@ class Termination:
         """Whether an order to terminate the task was accepted, or forced."""
         return self.ours and (self.answered or self.forced_at is not None)
 
+    @property
+    def _gets_orders(self) -> bool:
+        return self.ours and not self.withdrawn
+
     def forced_if_due(self, now: float) -> "Termination":
         """Forced if its grace has passed."""
-        if not self.ours or self.phase is not Phase.GRACEFUL or now < self.ordered_at + self.grace_seconds:
+        if not self._gets_orders or self.phase is not Phase.GRACEFUL or now < self.ordered_at + self.grace_seconds:
             return self
         return replace(self, phase=Phase.FORCED, forced_at=now, asked_at=None, answered=False)
 
     def is_due(self, policy: TerminationPolicy, now: float) -> bool:
         """Whether an order is to be given now."""
-        if not self.ours or not self.is_under_way or self.answered:
+        if not self._gets_orders or not self.is_under_way or self.answered:
             return False
         return self.asked_at is None or now - self.asked_at >= policy.repeat_seconds
 
@@ -84,7 +90,7 @@ class Termination:
         """Whether the task should be gone. One of ours fails only after it was forced, however late that was."""
         if not self.is_under_way:
             return False
-        if self.ours:
+        if self._gets_orders:
             return self.forced_at is not None and now >= self.forced_at + policy.margin_seconds
         return now >= self.ordered_at + self.grace_seconds + policy.margin_seconds
 

@@ -12,7 +12,7 @@ The terminations are saved (`state.terminations_file`), so the grace continues o
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from fallow_core.ledger.node_ledger import NodeLedger
@@ -51,6 +51,23 @@ def begun(
                 floor_of=given_up_floors.floor_of(task, choice.need, ledger),
             )
     return replace(terminations, active=tuple(active.values()))
+
+
+def without_orders_to(terminations: Terminations, restored: Collection[str]) -> Terminations:
+    """The terminations when these clusters are restored: none of their tasks gets another order.
+
+    A task that got an order may still end, so it counts as being freed for its grace. After its cluster is switched to
+    something else, its termination is forgotten: an old order does not end a task later.
+    """
+    active = []
+    for termination in terminations.active:
+        if termination.key.cluster not in restored:
+            active += [] if termination.withdrawn else [termination]
+        elif not termination.ours or not termination.is_under_way or termination.withdrawn:
+            active.append(termination)
+        elif termination.asked_at is not None or termination.phase is Phase.FORCED:
+            active.append(replace(termination, withdrawn=True, note="its cluster is restored: no further order"))
+    return replace(terminations, active=tuple(active))
 
 
 def due(terminations: Terminations, policy: TerminationPolicy, now: float) -> tuple[Terminations, tuple[Order, ...]]:

@@ -1,14 +1,16 @@
 """Chooses the tasks to terminate for a need: the set with the least harm that frees enough.
 
 Masters are chosen only if nothing else suffices, and applications above their termination budget only if no others do;
-then the least harm decides (`harm`), and with equal harm the newest task. A gang loses only members that it can spare,
-or all members here. Members elsewhere that become useless are part of the harm; needs that spare masters leave such a
-gang to the controller. A task whose use is not known frees nothing, so pressure never terminates it. No victim is
-redundant.
+then the least harm decides (`harm`), and with equal harm the newest task. If all tasks together do not suffice, masters
+are chosen only for a critical need. No task of a restored account is chosen.
+
+A gang loses only members that it can spare, or all members here. Members elsewhere that become useless are part of the
+harm; needs that spare masters leave such a gang to the controller. A task whose use is not known frees nothing, so
+pressure never terminates it. No victim is redundant.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fallow_core.model.qos_policy import TerminationPolicy
@@ -21,6 +23,7 @@ from fallow_core.qos.units import Budgets, Cost, Unit, cost
 from fallow_hookspecs import TaskState
 
 RUNNERS_UP = 5
+MASTERS_WOULD_NOT_SUFFICE = "it is a master, and all tasks together would not free enough"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +67,10 @@ class Choice:
     freed: int
     shortfall: int
 
+    def spared(self) -> Mapping[str, int]:
+        """Why tasks may not be terminated, and how many tasks that concerns."""
+        return Counter(sorted(self.ineligible.values()))
+
     @property
     def arithmetic(self) -> tuple[str, ...]:
         """The choice as lines of text."""
@@ -78,12 +85,21 @@ class Choice:
 
 def choose(need: Need, view: NodeView, policy: TerminationPolicy, history: History) -> Choice:
     """Choose the victims for a need."""
+    masters = need.masters
+    choice = _choose(need, view, policy, history, "" if masters else "it is a master")
+    if masters and choice.shortfall and not need.critical and any(c.task.is_master for c in choice.victims):
+        return _choose(need, view, policy, history, MASTERS_WOULD_NOT_SUFFICE)
+    return choice
+
+
+def _choose(need: Need, view: NodeView, policy: TerminationPolicy, history: History, spares_masters: str) -> Choice:
+    """`spares_masters`: why masters may not be terminated; empty if they may."""
     living = view.living()
     terminating = [
         task for task in view.tasks if task.key in view.terminating or task.task.state is TaskState.TERMINATING
     ]
     of_gangs = gangs(living, terminating)
-    ineligible = _ineligible(living, need, history, of_gangs)
+    ineligible = _ineligible(living, need, view.restored, history, of_gangs, spares_masters)
     harm = harms(living, policy, history.recent_terminations, terminating)
     candidates = []
     for task in sorted(living, key=lambda task: task.key):
@@ -113,9 +129,16 @@ def choose(need: Need, view: NodeView, policy: TerminationPolicy, history: Histo
 
 
 def _ineligible(
-    living: Sequence[ObservedTask], need: Need, history: History, of_gangs: Mapping[GangKey, GangHere]
+    living: Sequence[ObservedTask],
+    need: Need,
+    restored: Collection[str],
+    history: History,
+    of_gangs: Mapping[GangKey, GangHere],
+    spares_masters: str,
 ) -> dict[TaskKey, str]:
-    ineligible = {task.key: why for task in living if (why := _why_ineligible(task, need, history))}
+    ineligible = {
+        task.key: why for task in living if (why := _why_ineligible(task, need, restored, history, spares_masters))
+    }
     whole = {key: gang for key, gang in of_gangs.items() if not gang.spare}
     broken = {gang_key(task) for task in living if task.key in ineligible}
     for task in living:
@@ -133,13 +156,17 @@ def _may_terminate(gang: GangHere, need: Need) -> bool:
     return need.masters or not gang.useless
 
 
-def _why_ineligible(task: ObservedTask, need: Need, history: History) -> str:
+def _why_ineligible(
+    task: ObservedTask, need: Need, restored: Collection[str], history: History, spares_masters: str
+) -> str:
+    if task.cluster in restored:
+        return f"{task.cluster} is restored"
     if not task.task.may_be_ended:
         return "its framework says that it may not be terminated"
     if need.clusters is not None and task.cluster not in need.clusters:
         return "the need is not for its account"
-    if task.is_master and not need.masters:
-        return "it is a master"
+    if task.is_master and spares_masters:
+        return spares_masters
     return "it could not be terminated a short time ago" if task.key in history.failed else ""
 
 

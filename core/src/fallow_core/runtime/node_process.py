@@ -254,6 +254,7 @@ class NodeProcess(Protection):
 
     def process_status(self) -> "ProcessStatus":
         """The process's own part of `fallow status`."""
+        from fallow_core.api.decisions import shortfalls
         from fallow_core.api.status import ConfigReads, ProcessStatus, RefusedFile  # only where somebody asks
 
         problems, refusals = self.refusals.lines(), self.refusals
@@ -277,6 +278,7 @@ class NodeProcess(Protection):
             probe_problems=tuple(self.prober.missing),
             throttle_problems=tuple(self._throttle_problems()),
             changed_groups=self.throttling.changed_groups(),
+            shortfalls=shortfalls(self.evictor),
         )
 
     def _throttle_problems(self) -> list[str]:

@@ -4,6 +4,7 @@ import logging
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fallow_core.agent.eviction.evictor import Evictor
@@ -15,7 +16,6 @@ from fallow_core.config.settings import Config
 from fallow_core.ledger.effective_policy import policy_now
 from fallow_core.log import event
 from fallow_core.model.listed import ListedTasks
-from fallow_core.model.policy import SwitchState
 from fallow_core.model.sample import NodeSample
 from fallow_core.node.host_sampler import HostSampler
 from fallow_core.plugins.session import ClusterSession
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from fallow_core.controller.controller import Controller
 
 log = logging.getLogger("fallow.run")
+
+UNKNOWN_SECONDS = 10.0
+"""After a start, the longest wait for plugins that cannot be built or list no tasks: one must not delay the others."""
 
 
 class Protection(Loop):
@@ -46,6 +49,8 @@ class Protection(Loop):
         self.throttling = HostThrottling(node, config)
         self.last_round: LastRound | None = None
         self._listed_once: set[str] = set()
+        self._acts_since: float | None = None
+        self._enforced_since: float | None = None
 
     @property
     @abstractmethod
@@ -99,8 +104,9 @@ class Protection(Loop):
         policy = policy_now(self.config.policies, self.node.name, self.node.labels, time.time()).policy
         ledger = last.ledger_at(self.sample, policy, now)
         instances = {name: cluster.instance for name, cluster in self.clusters.items()}
-        self.evictor.act(self.sample, ledger, lists, instances, last.may_pay, now, last.stopped)
-        changeable = [n for n in self.ledgers.names if self.ledgers.switch(n).state is not SwitchState.RESTORED]
+        restored = self.ledgers.restored  # of this moment, and not of the last round: a restore counts at once
+        self.evictor.act(self.sample, ledger, lists, instances, last.may_pay, now, last.stopped, restored)
+        changeable = [name for name in self.ledgers.names if name not in restored]
         self._listed_once |= {name for name, found in lists.items() if found.complete}
         view = NodeView(
             node=self.node.name,
@@ -112,8 +118,16 @@ class Protection(Loop):
             stale_seconds=self.config.qos.stale_seconds,
         )
         members, batch = self.evictor.members, self.sampler.batch
-        self.evictor.relief = self.throttling.step(view, self.config.qos, members, batch, instances, changeable)
+        relief = self.throttling.step(view, self.config.qos, members, batch, instances, changeable)
+        self.evictor.relief = replace(relief, enforced_since=self._since(view))
         self.evictor.save()
+
+    def _since(self, view: NodeView) -> float | None:
+        """Since when batch has been throttled by this process, with all tasks known or no longer waited for."""
+        self._acts_since = view.now if self._acts_since is None else self._acts_since
+        if self._enforced_since is None and (view.tasks_complete or view.now - self._acts_since >= UNKNOWN_SECONDS):
+            self._enforced_since = view.now
+        return self._enforced_since
 
     def _list_soon(self) -> None:
         for cluster in self.clusters.values():

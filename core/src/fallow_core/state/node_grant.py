@@ -41,7 +41,8 @@ class AccountGrant:
 class NodeGrant:
     """The memory ledger of one node. `to_take_back`: allocations above what it can lend, none where that is meant.
 
-    `written_at`: seconds since 1970, by the clock of who wrote it; it counts for `lasts_seconds` from then.
+    `written_at`: seconds since 1970, by the clock of who wrote it; it counts for `lasts_seconds` from then. `restored`:
+    clusters of which nothing is changed or terminated; this alone does not expire.
     """
 
     node: str
@@ -49,6 +50,7 @@ class NodeGrant:
     lasts_seconds: float
     to_take_back: int
     accounts: Mapping[str, AccountGrant]
+    restored: tuple[str, ...] = ()
 
 
 def encoded(row: NodeGrant) -> str:
@@ -70,6 +72,7 @@ def decoded(text: bytes, node: str) -> NodeGrant:
             lasts_seconds=_seconds(data["lasts_seconds"], "lasts_seconds"),
             to_take_back=_bytes(data["to_take_back"], "to_take_back"),
             accounts={name: _account(name, each) for name, each in _is(dict, data["accounts"], "accounts").items()},
+            restored=tuple(_is(str, name, "restored") for name in _is(list, data["restored"], "restored")),
         )
     except KeyError as error:
         raise StateError(f"it lacks {error}") from None
@@ -114,11 +117,14 @@ class GrantFile:
 
     Two clocks watch over a row, and the stricter one counts: the one on the wall, by which it was written, may be set;
     the monotonic one runs from when this process first saw it. `why` says why there is no row; empty if there is one.
+    `restored`: the clusters that the newest well-formed row names, also after it expired or is gone: a controller that
+    is silent has not switched them to anything else.
     """
 
     def __init__(self, path: Path, node: str) -> None:
         self.path = path
         self.why = "there was no look at it yet"
+        self.restored: frozenset[str] = frozenset()
         self._node = node
         self._stamp: tuple[int, int, int] | None = None
         self._row: NodeGrant | None = None
@@ -154,6 +160,8 @@ class GrantFile:
             self._wrong = f"{self.path}: {error.strerror}"
         except StateError as error:
             self._wrong = f"{self.path}: {error}"
+        if self._row is not None:
+            self.restored = frozenset(self._row.restored)
         if self._row is not None and (before is None or before.written_at != self._row.written_at):
             self._seen_at = now
 

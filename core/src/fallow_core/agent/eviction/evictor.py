@@ -21,7 +21,7 @@ from fallow_core.qos import terminations
 from fallow_core.qos.given_up_floors import given_up
 from fallow_core.qos.harm import Harm, harms
 from fallow_core.qos.need import NodeView
-from fallow_core.qos.plan import PlanState, plan
+from fallow_core.qos.plan import PRESSURE, PlanState, plan, still_lacking
 from fallow_core.qos.relief import NodeRelief, defer_eviction
 from fallow_core.qos.termination import Phase, Termination, Terminations
 from fallow_core.qos.victims import Choice
@@ -46,9 +46,10 @@ class Evictor:
 
     `decisions` and `finished` (terminations with the time when the task was gone) keep the newest ones. `terminated`
     counts the tasks that Fallow terminated, by cluster and strategy, `chosen` the tasks that were chosen, by strategy.
-    `load_error` and `save_error`: why terminations could not be loaded or saved. `relief`: what throttling may still
-    free; its owner sets it. `members`: the living processes of each task, as of the newest `observe`. Of these core
-    signals only those that are batch, whatever a plugin lists.
+    `shortfalls`: by strategy, the newest choice that does not free enough, while that is so. `restored`: the clusters
+    that were left alone in the newest round. `load_error` and `save_error`: why terminations could not be loaded or
+    saved. `relief`: what throttling may still free; its owner sets it. `members`: the living processes of each task, as
+    of the newest `observe`. Of these core signals only those that are batch, whatever a plugin lists.
     """
 
     def __init__(self, node: Node, policy: QosPolicy, file: TerminationsFile, now: float) -> None:
@@ -61,6 +62,8 @@ class Evictor:
         self.save_error = ""
         self.terminated: Counter[tuple[str, str]] = Counter()
         self.chosen: Counter[str] = Counter()
+        self.shortfalls: dict[str, Choice] = {}
+        self.restored: frozenset[str] = frozenset()
         self.relief = NodeRelief()
         self._policy = policy
         self._file = file
@@ -134,10 +137,15 @@ class Evictor:
         termination_budget_bytes: Mapping[str, int],
         now: float,
         stopped: frozenset[str] = frozenset(),
+        restored: frozenset[str] = frozenset(),
     ) -> None:
-        """Take answers and the observation, decide, and give the orders that are due. `save` has to follow."""
-        for order, outcome in self._orders.settle(self._batch_members, now):
+        """Take answers and the observation, decide, and give the orders that are due. `save` has to follow.
+
+        :param restored: the clusters that get no order, whatever was decided before.
+        """
+        for order, outcome in self._orders.settle(self._batch_members, now, restored):
             self._take_answers(terminations.answered(self.terminations, order, outcome, now))
+        self._leave_alone(restored)
         complete = frozenset(name for name, found in lists.items() if found.is_complete(now))
         self._follow(complete, now)
         view = NodeView(
@@ -150,16 +158,28 @@ class Evictor:
             terminating=terminations.being_freed(self.terminations),
             termination_budget_bytes=termination_budget_bytes,
             stopped=stopped,
+            restored=restored,
         )
         self._decide(view)
         self.terminations, orders = terminations.due(self.terminations, self._policy.termination, now)
         for order in orders:
             self._orders.give(order, instances, self._batch_members)
 
+    def _leave_alone(self, restored: frozenset[str]) -> None:
+        before, self.restored = self.terminations.active, restored
+        self.terminations = terminations.without_orders_to(self.terminations, restored)
+        under_way = {termination.key for termination in self.terminations.active if not termination.withdrawn}
+        for termination in before:
+            if not termination.withdrawn and termination.key not in under_way:
+                cluster, task = termination.key
+                event(log, logging.WARNING, "termination_withdrawn", cluster=cluster, task=task)
+
     def _decide(self, view: NodeView) -> None:
         policy, before = self._policy.termination, self._state
         history = terminations.history(self.terminations, policy, view.now)
-        self._state, choices = plan(view, defer_eviction(self._policy, self.relief, view.now), before, history)
+        qos = defer_eviction(self._policy, self.relief, view.now)
+        self._state, choices = plan(view, qos, before, history)
+        self._note_shortfalls(choices, view, qos)
         for choice in choices:
             if choice.need.strategy == "memory_evict" and not choice.victims:
                 # No task could be terminated: do not wait for the cool-down until one can.
@@ -167,6 +187,19 @@ class Evictor:
             self._record(choice, view.now)
             self.chosen[choice.need.strategy] += len(choice.victims) if choice.need.enforce else 0
             self.terminations = terminations.begun(self.terminations, choice, policy, view.ledger, view.now)
+
+    def _note_shortfalls(self, choices: Iterable[Choice], view: NodeView, qos: QosPolicy) -> None:
+        before = self.shortfalls
+        newest = {choice.need.strategy: choice for choice in choices if choice.need.strategy in PRESSURE}
+        lasting = still_lacking(view, qos, self._state)
+        self.shortfalls = {
+            name: choice for name, choice in (before | newest).items() if choice.shortfall and name in lasting
+        }
+        for name in self.shortfalls.keys() - before.keys():
+            choice = self.shortfalls[name]
+            spared = "; ".join(f"{count} tasks: {why}" for why, count in choice.spared().items())
+            fields = {"strategy": name, "why": choice.need.why, "short_of": choice.shortfall, "spared": spared}
+            event(log, logging.WARNING, "pressure_not_relieved", resource=choice.need.resource, **fields)
 
     def _follow(self, complete: frozenset[str], now: float) -> None:
         """Note which terminations are done, or have failed."""
@@ -194,6 +227,8 @@ class Evictor:
             self.decisions[-1] = Decision(at=now, choice=choice)  # keep older decisions instead of the same one again
             return
         self.decisions.append(Decision(at=now, choice=choice))
+        if not choice.victims and choice.need.strategy in PRESSURE:
+            return  # `pressure_not_relieved` says so
         name = "tasks_terminate" if choice.need.enforce else "tasks_would_terminate"
         ids = ",".join(victim.task.task.id for victim in choice.victims)
         level = logging.WARNING if choice.shortfall else logging.INFO

@@ -1,7 +1,7 @@
 """Gives kill orders to plugins. Core signals processes itself if the plugin is busy, fails, or is too slow."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fallow_core.log import event
@@ -54,15 +54,20 @@ class Orders:
         else:
             self._given.append(_Given(order=order, call=call))
 
-    def settle(self, members: Members, now: float) -> Iterator[tuple[Order, KillOutcome]]:
-        """The answers since the last time. Core carries out an order whose call is overdue."""
+    def settle(
+        self, members: Members, now: float, restored: Collection[str] = ()
+    ) -> Iterator[tuple[Order, KillOutcome]]:
+        """The answers since the last time.
+
+        Core carries out an order whose call is overdue or failed, except for a cluster that was restored meanwhile.
+        """
         ready, self._ready = self._ready, []
         yield from ready
         given_before, self._given = self._given, []
         for given in given_before:
             if not given.call.done:
                 self._given.append(given)
-                if given.call.overdue(now) and not given.answered:
+                if given.call.overdue(now) and not given.answered and given.order.cluster not in restored:
                     given.answered = True
                     yield given.order, self._by_core(given.order, members)
                 continue
@@ -71,7 +76,7 @@ class Orders:
                 yield given.order, outcome
                 continue
             event(log, logging.WARNING, "kill_failed", cluster=given.order.cluster, reason=outcome.reason)
-            if not given.answered:
+            if not given.answered and given.order.cluster not in restored:
                 yield given.order, self._by_core(given.order, members)
 
     def _by_core(self, order: Order, members: Members) -> KillOutcome:

@@ -54,12 +54,13 @@ class _Place(NamedTuple):
 class BatchGroups:
     """Finds the groups. `own_name`: the name of the groups that Fallow creates.
 
-    `ungrouped`: why a task is in no batch group. `foreign`: groups with processes that are not batch, and why.
+    `ungrouped`: why a task is in no batch group.
     """
 
     def __init__(self, hierarchy: Hierarchy, own_name: str, memberships: Memberships) -> None:
         self.ungrouped: dict[TaskKey, str] = {}
-        self.foreign: dict[str, str] = {}
+        self._not_batch: dict[str, str] = {}
+        self._left_alone: dict[str, str] = {}
         self._hierarchy = hierarchy
         self._own_name = own_name
         self._memberships = memberships
@@ -73,8 +74,12 @@ class BatchGroups:
         placements: Mapping[TaskKey, TaskPlacement],
         batch: BatchPass,
         now: float,
+        left_alone: Collection[Process] = (),
     ) -> dict[str, BatchGroup]:
-        """The groups of batch by path, without groups that contain other processes too. All `tasks` have members."""
+        """The groups of batch by path, without groups that contain other processes too. All `tasks` have members.
+
+        :param left_alone: the batch processes that may not be throttled.
+        """
         self.ungrouped = {}
         groups: dict[str, BatchGroup] = {}
         for task in tasks:
@@ -89,6 +94,7 @@ class BatchGroups:
                 group.task_groups.add(place.task_group)
         groups = _outermost(groups)
         self._check(groups, batch, now)
+        self._find_left_alone(groups, members, left_alone, now)
         for path in self.foreign.keys() & groups.keys():
             self.ungrouped |= {task.key: self.foreign[path] for task in groups.pop(path).tasks}
         for group in groups.values():
@@ -98,6 +104,11 @@ class BatchGroups:
         if len(self._parsed) > len(batch.batch):
             self._parsed = {process: parsed for process, parsed in self._parsed.items() if process in batch.batch}
         return groups
+
+    @property
+    def foreign(self) -> Mapping[str, str]:
+        """The groups that contain more than batch that may be throttled, and why."""
+        return self._not_batch | self._left_alone
 
     def reread(self, processes: Iterable[Process]) -> None:
         """Read the groups of these processes again: they were moved."""
@@ -132,16 +143,39 @@ class BatchGroups:
     def _check(self, groups: Mapping[str, BatchGroup], batch: BatchPass, now: float) -> None:
         """Check from time to time whether the groups that Fallow did not create contain other processes."""
         self._checks = {path: check for path, check in self._checks.items() if path in groups}
-        self.foreign = {path: why for path, why in self.foreign.items() if path in groups}
+        self._not_batch = {path: why for path, why in self._not_batch.items() if path in groups}
         for path, group in groups.items():
             due, since = self._checks.get(path, (now, now))
             if group.home is not None or now < due:
                 continue
-            was_foreign = self.foreign.pop(path, None) is not None
+            was_foreign = self._not_batch.pop(path, None) is not None
             if others := self._other_processes(path, batch):
-                self.foreign[path] = f"/{path} does not contain batch alone: process {others[0]} is in it too"
+                self._not_batch[path] = f"/{path} does not contain batch alone: process {others[0]} is in it too"
             since = now if bool(others) != was_foreign else since
             self._checks[path] = (due_at(now, since), since)
+
+    def _find_left_alone(
+        self,
+        groups: Mapping[str, BatchGroup],
+        members: Mapping[TaskKey, Iterable[Process]],
+        left_alone: Collection[Process],
+        now: float,
+    ) -> None:
+        """Find the groups that contain a process that may not be throttled, in each round and at once.
+
+        Such a group is released. If Fallow created it, all processes in it are moved back, so where they are is read
+        again.
+        """
+        self._left_alone = {}
+        for process in left_alone:
+            try:
+                found = self._group_of(process, now)
+            except (OSError, CgroupError):
+                continue
+            for path in [path for path in groups if f"{found}/".startswith(f"{path}/")]:
+                self._left_alone[path] = f"/{path} contains tasks of a restored or removed cluster too"
+                if groups[path].home is not None:
+                    self.reread([process, *(each for task in groups[path].tasks for each in members[task.key])])
 
     def _other_processes(self, group: str, batch: BatchPass) -> list[int]:
         found: list[int] = []

@@ -80,9 +80,10 @@ class BatchLimiter:
         if used:
             tasks = [task for task in view.tasks if task.cluster in clusters and members.get(task.key)]
             self.placements.step(tasks, instances, view.now)
+            left_alone = {each for key, own in members.items() if key.cluster not in clusters for each in own}
         for tree in self.trees:
             if tree in used:
-                tree.groups = tree.finder.find(tasks, members, self.placements.known, batch, view.now)
+                tree.groups = tree.finder.find(tasks, members, self.placements.known, batch, view.now, left_alone)
                 tree.release_unused(clusters, changes=self._changes(tree), creates=self._creates(tree))
             else:
                 tree.release_all()

@@ -52,6 +52,7 @@ class MemoryReclaimer:
         self._tree = tree
         self._start = start
         self._running: ReclaimStep | None = None
+        self._mode = StrategyMode.OFF
 
     def untouched(self, group: str) -> frozenset[ControlFile]:
         """The files that the running step changes."""
@@ -71,8 +72,11 @@ class MemoryReclaimer:
 
     def step(self, view: NodeView, groups: Mapping[str, BatchGroup], policy: MemoryReclaimPolicy) -> None:
         """Start the next step if it is due."""
+        if policy.mode is not self._mode:
+            # Steps that were only observed freed nothing: the time that reclaiming has begins with the first real one.
+            self._mode, self.state = policy.mode, MemoryReclaimState()
         if policy.mode is StrategyMode.OFF:
-            self.state, self.unavailable = MemoryReclaimState(), {}
+            self.unavailable = {}
             return
         lowered = self._lowered(groups)
         before = self.state
