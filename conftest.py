@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 import os
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -10,3 +11,6 @@ settings.register_profile(
     "fallow", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=os.environ.get("CI") == "true"
 )
 settings.load_profile("fallow")
+
+# A shell that starts the tests in the background makes them ignore SIGINT, and the processes that they start with them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
