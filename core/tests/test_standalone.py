@@ -222,8 +222,9 @@ def test_what_was_wrong_before_it_started_is_told(folder: Path, framework: Frame
     (folder / "state" / "published.jsonl").write_text("{\n")
     problem = Problem(file=folder / "clusters.d" / "ops.yaml", line=3, message="unknown key 'usr'")
     fallow = standalone(config(folder, {"etl": framework}, problems=(problem,)), loaded_host())
-    run_until(fallow, sized(framework, size(6)))
-    assert "was unreadable (JSONDecodeError" in lines("journal_lost")[0]
+    run_until(fallow, lambda: fallow.controller.rows)
+    assert "published.jsonl" in lines("state_lost")[0]
+    assert "is not JSON in line 1" in lines("state_lost")[0]
     assert lines("cluster_file_refused") == [f'cluster_file_refused problem="{problem}"']
 
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 from fallow_core.api.status import Status
 from fallow_core.api.tasks import Tasks
-from fallow_core.cli.table import switch_words
+from fallow_core.cli.table import lost_state_words, switch_words
 from fallow_hookspecs import RESOURCE_NAMES
 
 
 def status_problems(status: Status) -> Iterator[str]:
     """What concerns the process, a node, or a cluster that does not run."""
+    yield from map(lost_state_words, status.lost_state)
     yield from status.config_problems
     yield from (why if name in why else f"{name}: {why}" for name, why in status.failed.items())
     yield from (f"{name}: removed, but it still counts: {why}" for name, why in status.removals.items())
@@ -27,7 +28,8 @@ def status_problems(status: Status) -> Iterator[str]:
             yield f"{where}: known from before and not reported yet; until then nothing grows"
     if status.restoring:
         yield "the original sizes are being put back"
-    yield from filter(None, (status.journal_error, status.journal_lost))
+    if status.journal_error:
+        yield status.journal_error
 
 
 def cluster_problems(status: Status) -> Iterator[str]:
