@@ -253,7 +253,7 @@ def test_the_order_of_nodes_and_clusters_does_not_matter(backwards: bool) -> Non
     assert found.send == expected.round(160.0).send
 
 
-def test_while_the_memory_is_unknown_sizes_shrink_and_never_grow_not_even_to_a_floor() -> None:
+def test_while_the_memory_is_unknown_sizes_shrink_and_never_grow() -> None:
     rows = [row("n0", allocated=10, in_force=900), row("n1", allocated=0, in_force=5, floor=10)]
     fleet = Fleet({each.key: each for each in rows})
     fleet.state.memory_unknown = "the disk broke"
