@@ -10,7 +10,7 @@ import msgspec
 from prometheus_client.core import Metric
 
 from fallow_core.api.explain import Explanation
-from fallow_core.api.operations import Adopted, CheckResult, Forgotten, Restored, Switched
+from fallow_core.api.operations import Adopted, CheckResult, Forgotten, LostStateAccepted, Restored, Switched
 from fallow_core.api.status import Status
 from fallow_core.api.tasks import Tasks
 from fallow_core.cli.main import fallow
@@ -27,6 +27,7 @@ ANSWERS: Mapping[str, Any] = {
     "tasks": Tasks,
     "switch": Switched,
     "adopt": Adopted,
+    "accept-lost-state": LostStateAccepted,
     "forget": Forgotten,
     "restore": Restored,
     "doctor": tuple[CheckResult, ...],

@@ -23,6 +23,7 @@ LEDGER = "core/src/fallow_core/ledger"
 MANY = "core/tests/test_ledger_histories.py::test_ten_thousand_histories_lend_nothing_twice"
 TAKING_BACK = "core/tests/test_ledger_histories.py::test_what_is_taken_back_stays_within_the_blast_radius"
 ALONE = "core/tests/test_ledger_histories.py::test_nothing_is_lent_twice"
+UNKNOWN = "core/tests/test_planner_round.py::test_while_the_memory_is_unknown_sizes_shrink_and_never_grow"
 EQUAL = "core/tests/test_fleet_equal.py"
 NO_SHRINKING = """
 from hypothesis import Phase
@@ -127,9 +128,23 @@ BREAKAGES = (
     Breakage(
         rule="nobody gets less than the floor",
         path=f"{LEDGER}/node_ledger.py",
-        old="max(size, row.floor), size < want",
+        old="max(size, floor), size < want",
         new="size, size < want",
         tests=ALONE,
+    ),
+    Breakage(
+        rule="nothing grows while the memory is unknown",
+        path="core/src/fallow_core/planner/nodes.py",
+        old="_without_growth(due, counted) if state.memory_unknown else due",
+        new="due",
+        tests=UNKNOWN,
+    ),
+    Breakage(
+        rule="a size found while the memory is unknown is not the one found first",
+        path="core/src/fallow_core/planner/state.py",
+        old="{} if self.memory_unknown else self.memory.originals",
+        new="self.memory.originals",
+        tests="core/tests/test_lost_state.py",
     ),
     Breakage(
         rule="nothing grows on an old sample or report",

@@ -70,7 +70,6 @@ def status(*nodes: Answer, clusters: tuple[Answer, ...] = (), **changes: Any) ->
     return {
         "mode": "enforce",
         "journal_error": "",
-        "journal_lost": "",
         "nodes": list(nodes),
         "clusters": list(clusters),
         "take_backs": [],

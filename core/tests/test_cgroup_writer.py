@@ -1,4 +1,5 @@
 import errno
+import json
 import logging
 from contextlib import suppress
 from fractions import Fraction
@@ -226,12 +227,75 @@ def test_a_group_that_is_gone_is_forgotten_without_a_write_to_the_disk(
 def test_values_of_before_a_restart_of_the_host_are_not_put_back(fake: FakeCgroups, tmp_path: Path) -> None:
     writer(fake, tmp_path).apply("yarn", wanted(0.5))
     later = writer(fake, tmp_path, boot_id="another")
-    assert (later.changed_groups, later.lost) == ({}, "")
+    assert (later.changed_groups, later.originals_file.lost) == ({}, None)
 
 
-def test_a_journal_that_cannot_be_read_is_said_to_be_lost(fake: FakeCgroups, tmp_path: Path) -> None:
-    (tmp_path / "original-values.json").write_text('{"boot_id": "boot", "groups": {"yarn": 5}}')
-    assert "what control groups were like before Fallow is lost" in writer(fake, tmp_path).lost
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty"),
+        (b"\0" * 90, "contains NUL bytes, as after a power cut"),
+        (b'{"boot_id": "boot", "groups": {"yarn"', "is not JSON"),
+        (b'{"version": 3, "boot_id": "boot", "groups": {}}', "newer Fallow: version 3, this one knows up to 1"),
+        (b'{"version": 0, "boot_id": "boot", "groups": {}}', "has no version that there ever was: 0"),
+        (b'{"boot_id": 5, "groups": {}}', "boot_id 5 is no text"),
+        (b'{"boot_id": "boot", "groups": {"yarn": 5}}', "makes no sense (TypeError"),
+        (
+            b'{"boot_id":"boot","groups":{"y": {"identity":1, "clusters": [], "home":null, "originals": {"high":5}}}}',
+            "5 is no text",
+        ),
+    ],
+)
+def test_without_known_original_values_nothing_is_written_before_a_person_decides(
+    fake: FakeCgroups, tmp_path: Path, content: bytes, why: str
+) -> None:
+    file = tmp_path / "original-values.json"
+    file.write_bytes(content)
+    for _ in range(2):  # two starts
+        acting = writer(fake, tmp_path)
+        lost = acting.originals_file.lost
+        assert lost is not None
+        assert why in lost.why
+        before = fake.groups["yarn"].quota, fake.groups["yarn"].weight
+        acting.apply("yarn", wanted(0.5, "7"))
+        acting.make("yarn/fallow.n1", "yarn", frozenset({"alpha/a"}))
+        assert not acting.save_original("yarn", ControlFile.MEMORY, frozenset({"alpha/a"}))
+        acting.release("yarn")
+        assert (fake.groups["yarn"].quota, fake.groups["yarn"].weight) == before
+        assert "yarn/fallow.n1" not in fake.groups
+        assert "no control group is changed" in acting.problems["yarn/fallow.n1"]
+        assert file.read_bytes() == content
+    file.rename(tmp_path / "given-up")
+    acting.originals_file.given_up()
+    acting.apply("yarn", wanted(0.5))
+    assert fake.groups["yarn"].quota == 50_000
+    acting.release("yarn")
+    assert fake.groups["yarn"].quota == before[0]
+
+
+def test_a_directory_in_place_of_the_original_values_is_unknown(fake: FakeCgroups, tmp_path: Path) -> None:
+    (tmp_path / "original-values.json").mkdir()
+    lost = writer(fake, tmp_path).originals_file.lost
+    assert lost is not None
+    assert lost.why == "cannot be read: Is a directory"
+
+
+def test_original_values_of_a_fallow_without_versions_are_put_back_and_get_one(
+    fake: FakeCgroups, tmp_path: Path
+) -> None:
+    before = fake.groups["yarn"].quota
+    writer(fake, tmp_path).apply("yarn", wanted(0.5))
+    file = tmp_path / "original-values.json"
+    values = json.loads(file.read_text())
+    assert values.pop("version") == 1
+    file.write_text(json.dumps(values))
+    later = writer(fake, tmp_path)
+    later.release("yarn")
+    assert fake.groups["yarn"].quota == before
+    assert json.loads(file.read_text())["version"] == 1
+
+
+def test_original_values_that_cannot_be_saved_change_no_group(tmp_path: Path) -> None:
     file = OriginalValuesFile(tmp_path / "missing", boot_id="boot")
     with pytest.raises(StateError, match="no control group is changed"):
         file.save({})

@@ -83,7 +83,7 @@ def test_a_config_that_cannot_be_read_means_the_usual_socket(
     assert asked == [Path("/run/fallow/control.sock"), Path("/tmp/other")]
 
 
-@pytest.mark.parametrize("command", ["status", "explain", "switch", "doctor", "restore"])
+@pytest.mark.parametrize("command", ["status", "explain", "switch", "doctor", "restore", "accept-lost-state"])
 def test_every_command_has_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([command, "--help"]) == 0
     assert "--json" in capsys.readouterr().out
@@ -106,7 +106,9 @@ def test_an_answer_of_another_version_is_a_clear_error(
     assert asked != []
 
 
-@pytest.mark.parametrize("command", [["status"], ["explain"], ["switch", "hold", "etl"]])
+@pytest.mark.parametrize(
+    "command", [["status"], ["explain"], ["switch", "hold", "etl"], ["accept-lost-state", "--why", "the disk broke"]]
+)
 def test_without_a_running_fallow_the_socket_is_named(
     folder: Path, command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +121,11 @@ def test_a_state_that_no_switch_has_is_refused_with_those_it_has(
 ) -> None:
     assert cli.main(["switch", "restored", "etl", "-c", str(folder)]) == 2
     assert "'lend', 'hold', 'drain'" in capsys.readouterr().err
+
+
+def test_lost_state_is_accepted_with_a_reason_only(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["accept-lost-state", "-c", str(folder)]) == 2
+    assert "Missing option '--why'" in capsys.readouterr().err
 
 
 def test_doctor_exits_with_1_if_something_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +141,24 @@ def test_restore_exits_with_0_where_there_is_nothing_to_put_back(
 ) -> None:
     assert cli.main(["restore", "-c", str(folder)]) == 0
     assert capsys.readouterr().out == "no node of any cluster is here: nothing to put back\n"
+
+
+@pytest.mark.parametrize("name", ["published.jsonl", "original-values.json", "original-values-memory.json"])
+def test_restore_and_doctor_exit_with_1_if_the_state_cannot_be_read_and_leave_it(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file = folder / "state" / name
+    file.parent.mkdir()
+    file.write_text('{"version": 3}\n')
+    why = f"{file} was written by a newer Fallow: version 3, this one knows up to 1"
+    if name != "original-values-memory.json":  # no group may have had that one here
+        assert cli.main(["restore", "-c", str(folder)]) == 1
+        assert why in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["doctor", "-c", str(folder)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"WRONG host: state: {why}" in out
+    assert "start that one, or give the file up: fallow accept-lost-state" in out
+    assert file.read_text() == '{"version": 3}\n'
 
 
 def test_restore_exits_with_1_if_a_cluster_file_is_broken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

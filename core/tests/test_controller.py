@@ -502,10 +502,10 @@ def test_a_row_of_a_node_that_is_gone_gets_no_offer(world: World) -> None:
     assert world.sizes()["b1"] == size(10)
 
 
-def test_the_journal_lost_means_no_growth_before_all_in_flight_has_arrived(
+def test_a_journal_that_was_cut_off_means_no_growth_before_all_in_flight_has_arrived(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "published.jsonl").write_text("{")
+    (tmp_path / "published.jsonl").write_text('{"version": 1}\n{"in_fli')
     policy = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=5)
     world = World(tmp_path, monkeypatch, policy=policy, a={"a1": size(5)})
     world.run(55)

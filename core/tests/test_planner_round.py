@@ -8,6 +8,7 @@ from fallow_core.ledger.rows import Row, RowKey, Sent
 from fallow_core.model.node_policies import Layer, NodeChange, NodePolicies, ResourceChange
 from fallow_core.model.policy import (
     AccountPolicy,
+    ExitMode,
     KeepLargest,
     NodePolicy,
     PublishingMode,
@@ -18,8 +19,8 @@ from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_core.planner.observations import ClusterObservation, NodeObservation, Observations, TaskSums
 from fallow_core.planner.round import Round, plan_round
-from fallow_core.planner.state import PlannerState, forget_node
-from fallow_hookspecs import Capabilities, NodeState, Pending, ResourceCapability, Resources
+from fallow_core.planner.state import PlannerState, forget_node, leave_behind
+from fallow_hookspecs import RESOURCE_NAMES, Capabilities, NodeState, Pending, ResourceCapability, Resources
 
 ETL, ADHOC = "yarn/etl", "yarn/adhoc"
 UNCHARGED = ResourceCapability(honoured=True, takes_back=True, take_back_charged=False)
@@ -250,6 +251,45 @@ def test_the_order_of_nodes_and_clusters_does_not_matter(backwards: bool) -> Non
     expected.round(0.0)
     expected.round(100.0, batch=120)
     assert found.send == expected.round(160.0).send
+
+
+def test_while_the_memory_is_unknown_sizes_shrink_and_never_grow() -> None:
+    rows = [row("n0", allocated=10, in_force=900), row("n1", allocated=0, in_force=5, floor=10)]
+    fleet = Fleet({each.key: each for each in rows})
+    fleet.state.memory_unknown = "the disk broke"
+    sent: list[Resources] = []
+    for now in range(0, 2000, 50):
+        found = fleet.round(float(now), batch=500 if now < 1000 else 1000)
+        for due in found.send.get(ETL, ()):
+            before = fleet.rows[due.key].in_force
+            assert before is not None
+            assert all(due.size.amount(name) <= before.amount(name) for name in RESOURCE_NAMES)
+            fleet.put(replace(fleet.rows[due.key], in_force=due.size))
+            sent.append(due.size)
+    assert sent, "the node with too much shrinks"
+    ledger = fleet.state.nodes["n1"].ledger
+    assert ledger is not None
+    assert "the disk broke: no growth" in ledger.memory.rows[0].reasons
+    assert ledger.memory.rows[0].size == 5 * MIB < ledger.memory.rows[0].floor
+    fleet.state.memory_unknown = ""
+    fleet.state.look_at_all()
+    grown = [due.key.node for now in range(2000, 3000, 50) for due in fleet.round(float(now)).send.get(ETL, ())]
+    assert set(grown) == {"n0", "n1"}
+
+
+def test_a_size_found_while_the_memory_is_unknown_is_not_sent_as_the_one_found_first() -> None:
+    fleet = Fleet({each.key: each for each in [row("n0", allocated=10, in_force=900)]})
+    fleet.state.memory_unknown = "the disk broke"
+    fleet.round(0.0)
+    found = fleet.round(100.0, batch=500)
+    (original,) = found.remember.originals.values()
+    assert original is not None
+    assert original.size.memory_bytes == 900 * MIB
+    assert fleet.state.originals == {}
+    leave_behind(fleet.state, [ETL], ExitMode.ORIGINAL, 100.0)
+    assert fleet.round(110.0).send.get(ETL, ()) == ()
+    fleet.state.memory_unknown = ""
+    assert list(fleet.state.originals.values()) == [original]
 
 
 def test_shrinks_go_at_once_although_they_cannot_be_written_down_and_growth_does_not() -> None:

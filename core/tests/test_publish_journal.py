@@ -11,12 +11,14 @@ from core.tests.fake_framework import FLOOR, World, key, size
 from fallow_core.errors import StateError
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import AccountPolicy, ExitMode, Limit, PublishingMode, PublishingPolicy, SwitchState
-from fallow_core.planner.memory import Change, Memory, Original
+from fallow_core.planner.memory import Acceptance, Change, Memory, Original
 from fallow_core.planner.switches import Switch
 from fallow_core.state import publish_journal
 from fallow_hookspecs import Offer, Resources
 
 ROW = RowKey("n1", "yarn/etl", "n1:8041")
+OTHER_ROW = RowKey("n1", "yarn/etl", "n1:8042")
+ADA = Acceptance(who="ada", when=1.7e9, why="the disk broke")
 CONTENT: dict[str, Any] = {
     "known": {ROW: True},
     "in_flight": {ROW: (Resources(1000, 2**30), Resources(2000, 2**31))},
@@ -37,7 +39,7 @@ class BrokenDisk:
     def __init__(self) -> None:
         self.broken = True
         self._real = {name: getattr(os, name) for name in ("open", "write", "fsync", "fdatasync")}
-        self._open, self._replace = Path.open, Path.replace
+        self._open, self._rename = Path.open, Path.rename
 
     def _fail(self, code: int) -> None:
         if self.broken:
@@ -53,9 +55,9 @@ class BrokenDisk:
             self._fail(errno.EROFS)
         return self._real["open"](path, *arguments, **more)
 
-    def replace(self, path: Path, target: Path) -> Path:
+    def rename(self, path: Path, target: Path) -> Path:
         self._fail(errno.EACCES)
-        return self._replace(path, target)
+        return self._rename(path, target)
 
     def fsync(self, descriptor: int) -> None:
         self._fail(errno.ENOSPC)
@@ -74,7 +76,7 @@ def break_disk(monkeypatch: pytest.MonkeyPatch, how: str) -> Callable[[], None]:
     disk = BrokenDisk()
     stubs: dict[str, list[tuple[object, str, object]]] = {
         "read-only": [(Path, "open", lambda *a, **k: disk.open_whole(*a, **k)), (os, "open", disk.open_line)],
-        "no rename": [(Path, "replace", lambda *a: disk.replace(*a))],
+        "no rename": [(Path, "rename", lambda *a: disk.rename(*a))],
         "full": [(os, "fsync", disk.fsync), (os, "fdatasync", disk.fdatasync)],
         "nearly full": [(os, "write", disk.write), (os, "fsync", disk.fsync)],
     }
@@ -90,7 +92,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     publish_journal.load(tmp_path).write(Change(**CONTENT))
     loaded = publish_journal.load(tmp_path)
     assert loaded.memory == Memory(**CONTENT)
-    assert loaded.lost == ""
+    assert loaded.lost == ()
 
 
 def test_the_state_directory_is_made_and_private(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_the_state_directory_is_made_and_private(tmp_path: Path) -> None:
 
 def test_a_state_directory_without_a_journal_is_a_first_start(tmp_path: Path) -> None:
     found = publish_journal.load(tmp_path)
-    assert (found.memory, found.lost) == (Memory(), "")
+    assert (found.memory, found.lost) == (Memory(), ())
 
 
 GOOD = '{"version": 1}\n'
@@ -113,40 +115,165 @@ def with_line(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "why"),
     [
-        "",
-        GOOD[:-2],
-        "\0" * 300 + "\n",
-        "\xff\xfe\n",
-        "[]\n",
-        "null\n",
-        "{}\n",
-        GOOD.replace("1", "2"),
-        GOOD.replace("1", '"1"'),
-        with_line(""),
-        with_line('{"in_flight": [["n1", []]]}'),
-        with_line('{"in_flight": [7]}'),
-        with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": 1}}]]]}}'),
-        with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]}}'),
-        with_line(f'{{"originals": [[{ROW_TEXT}, {{"size": null}}]]}}'),
-        with_line(f'{{"refreshed": [[{ROW_TEXT}, "yesterday"]]}}'),
-        with_line('{"switches": [["yarn/etl", {"state": "off"}]]}'),
-        with_line('{"switches": 7}'),
-        "[" * 100_000 + "\n",
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        (GOOD[:-2], "is not JSON in line 1"),
+        ("\0" * 300 + "\n", "contains NUL bytes in line 1, as after a power cut"),
+        (with_line('{"known": \0\0\0}'), "contains NUL bytes in line 2"),
+        ("\xff\xfe\n", "is not JSON in line 1"),
+        ("[]\n", "makes no sense"),
+        ("null\n", "makes no sense"),
+        ("{}\n", "has no version that there ever was: None"),
+        (GOOD.replace("1", "0"), "has no version that there ever was: 0"),
+        (GOOD.replace("1", "true"), "has no version that there ever was: True"),
+        (GOOD.replace("1", '"1"'), "has no version that there ever was: '1'"),
+        (GOOD.replace("1", "3"), "was written by a newer Fallow: version 3, this one knows up to 1"),
+        (with_line(""), "is not JSON in line 2"),
+        (with_line("7"), "line 2: "),
+        (with_line('{"colour": []}'), "line 2: unknown field 'colour'"),
+        (with_line('{"in_flight": [["n1", []]]}'), "line 2: "),
+        (with_line('{"in_flight": [7]}'), "line 2: "),
+        (with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": 1}}]]]}}'), "line 2: "),
+        (with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": 1.5, "memory_bytes": 1}}]]]}}'), "1.5 is no amount"),
+        (with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": -1, "memory_bytes": 1}}]]]}}'), "-1 is no amount"),
+        (with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]}}'), "Infinity"),
+        (with_line(f'{{"in_flight": [[{ROW_TEXT}, 0]]}}'), "0 is no list"),
+        (with_line(f'{{"known": [[{ROW_TEXT}, "yes"]]}}'), "'yes' is no bool"),
+        (with_line('{"known": [[["n1", "yarn/etl", 7], true]]}'), "7 is no str"),
+        (with_line(f'{{"originals": [[{ROW_TEXT}, {{"size": null}}]]}}'), "line 2: "),
+        (with_line(f'{{"refreshed": [[{ROW_TEXT}, "yesterday"]]}}'), "'yesterday' is no time"),
+        (with_line('{"switches": [["yarn/etl", {"state": "off", "who": "", "when": 0, "why": ""}]]}'), "'off'"),
+        (with_line('{"switches": [["yarn/etl", {"state": "hold", "who": null, "when": 0, "why": ""}]]}'), "None is no"),
+        (with_line('{"switches": 7}'), "line 2: "),
+        ("[" * 100_000 + "\n", "is not JSON in line 1"),
     ],
 )
-def test_a_journal_that_cannot_be_read_is_moved_aside_and_said(tmp_path: Path, text: str) -> None:
+def test_a_journal_that_cannot_be_read_is_left_alone_and_stays_unknown(tmp_path: Path, text: str, why: str) -> None:
     file = tmp_path / "published.jsonl"
     file.write_text(text, encoding="latin-1")
+    for _ in range(2):  # two starts
+        found = publish_journal.load(tmp_path)
+        assert found.memory == Memory()
+        (lost,) = found.lost
+        assert lost.path == file
+        assert why in lost.why
+        assert "the sizes found first" in lost.effect
+    found.write(Change(**CONTENT))
+    again = publish_journal.load(tmp_path)
+    assert (again.memory, again.lost) == (Memory(**CONTENT), found.lost)
+    assert file.read_text(encoding="latin-1") == text
+
+
+def test_a_newer_version_is_left_to_the_fallow_that_knows_it(tmp_path: Path) -> None:
+    (tmp_path / "published.jsonl").write_text(GOOD.replace("1", "3"))
+    (lost,) = publish_journal.load(tmp_path).lost
+    assert lost.advice == "start that one"
+
+
+def test_a_journal_that_may_not_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish_journal.load(tmp_path).write(Change(**CONTENT))
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:  # permissions do not stop root
+        patch.setattr(Path, "read_bytes", refuse)
+        assert [lost.why for lost in publish_journal.load(tmp_path).lost] == ["cannot be read: Permission denied"]
+    assert publish_journal.load(tmp_path).lost == ()
+
+
+def test_a_directory_in_place_of_a_journal_is_unknown_and_can_be_given_up(tmp_path: Path) -> None:
+    (tmp_path / "published.jsonl").mkdir()
     found = publish_journal.load(tmp_path)
-    assert found.memory == Memory()
-    assert found.lost.startswith(f"{file} was unreadable (")
-    assert "the sizes found first are lost" in found.lost
-    assert not file.exists()
-    assert (tmp_path / "published.unreadable").read_text(encoding="latin-1") == text
+    assert [lost.why for lost in found.lost] == ["cannot be read: Is a directory"]
+    found.accept(found.lost, ADA)
+    assert publish_journal.load(tmp_path).lost == ()
+
+
+def test_a_journal_cut_off_anywhere_never_lacks_a_switch_or_a_size_found_first_unnoticed(tmp_path: Path) -> None:
+    kept = publish_journal.load(tmp_path)
+    kept.write(Change(**CONTENT))
+    for seconds in range(5):
+        kept.write(Change(refreshed={ROW: float(seconds)}))
+    kept.write(Change(switches={"all": Switch(state=SwitchState.STOP)}))
+    kept.write(Change(in_flight={ROW: None}))
+    text, unknown = kept.path.read_bytes(), 0
+    for length in range(len(text)):
+        kept.path.write_bytes(text[:length])
+        found = publish_journal.load(tmp_path)
+        unknown += bool(found.lost)
+        assert found.lost or (found.memory.switches, found.memory.originals) == (
+            kept.memory.switches,
+            kept.memory.originals,
+        )
+    assert unknown > 300
+
+
+def test_giving_up_is_written_down_and_keeps_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "published.jsonl"
+    file.write_text("garbage")
+    found = publish_journal.load(tmp_path)
+    found.write(Change(**CONTENT))
+    names = found.accept(found.lost, ADA)
+    assert (found.lost, names[file].read_text()) == ((), "garbage")
+    again = publish_journal.load(tmp_path)
+    assert (again.lost, again.memory) == ((), Memory(**CONTENT, accepted={names[file].name: ADA}))
+    again.write(Change(in_flight={ROW: None}))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["published.jsonl", names[file].name]
+    expected = Memory(**CONTENT | {"in_flight": {}}, accepted={names[file].name: ADA})
+    assert publish_journal.load(tmp_path).memory == expected
+
+
+def test_two_losses_at_once_are_kept_under_two_names(tmp_path: Path) -> None:
+    kept = set()
+    for _ in range(2):
+        (tmp_path / "published.jsonl").write_text("garbage")
+        found = publish_journal.load(tmp_path)
+        kept |= set(found.accept(found.lost, ADA).values())
+    assert len(kept) == 2
+    assert publish_journal.load(tmp_path).memory.accepted.keys() == {each.name for each in kept}
+
+
+def test_a_loss_that_cannot_be_written_down_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "published.jsonl").write_text("garbage")
+    found = publish_journal.load(tmp_path)
+    with monkeypatch.context() as patch:
+        break_disk(patch, "full")
+        with pytest.raises(StateError, match="cannot write"):
+            found.accept(found.lost, ADA)
+    assert found.lost
+    assert publish_journal.load(tmp_path).lost == found.lost
+
+
+def test_the_journal_of_the_meantime_may_be_lost_too(tmp_path: Path) -> None:
+    for name in ("published.jsonl", "published.1.jsonl"):
+        (tmp_path / name).write_text("garbage")
+    found = publish_journal.load(tmp_path)
+    assert [lost.path.name for lost in found.lost] == ["published.jsonl", "published.1.jsonl"]
     found.write(Change(**CONTENT))
     assert publish_journal.load(tmp_path).memory == Memory(**CONTENT)
+    found.accept(found.lost, ADA)
+    assert publish_journal.load(tmp_path).lost == ()
+
+
+def test_a_journal_that_was_repaired_is_put_together_with_what_came_after_it(tmp_path: Path) -> None:
+    file = tmp_path / "published.jsonl"
+    publish_journal.load(tmp_path).write(Change(**CONTENT))
+    good = file.read_bytes()
+    file.write_bytes(good[:-20])
+    later = Original(size=Resources(100, 2**27))
+    found = publish_journal.load(tmp_path)
+    found.write(Change(originals={ROW: later, OTHER_ROW: later}, switches={"all": Switch(state=SwitchState.STOP)}))
+    file.write_bytes(good)
+    again = publish_journal.load(tmp_path)
+    assert again.lost == ()
+    assert again.memory.originals == {**CONTENT["originals"], OTHER_ROW: later}
+    assert again.memory.switches == {**CONTENT["switches"], "all": Switch(state=SwitchState.STOP)}
+    again.write(Change(in_flight={ROW: None}))
+    assert [each.name for each in tmp_path.iterdir()] == ["published.jsonl"]
+    assert publish_journal.load(tmp_path).memory == again.memory
 
 
 def test_a_half_written_new_journal_leaves_the_old_one(tmp_path: Path) -> None:
@@ -171,7 +298,7 @@ def test_a_last_line_that_was_not_written_whole_is_left_out_and_cut_off(tmp_path
     with kept.path.open("a") as file:
         file.write('{"in_flight": [[["n1", "yarn/')
     found = publish_journal.load(tmp_path)
-    assert (found.memory, found.lost) == (Memory(**CONTENT), "")
+    assert (found.memory, found.lost, found.cut_off) == (Memory(**CONTENT), (), True)
     found.write(Change(in_flight={ROW: None}))
     assert publish_journal.load(tmp_path).memory == Memory(**CONTENT | {"in_flight": {}})
 
@@ -212,13 +339,13 @@ def test_a_state_directory_that_is_none_is_a_clear_error(tmp_path: Path) -> None
         publish_journal.lock(tmp_path / "file")
 
 
-def test_a_wrong_journal_that_cannot_be_moved_aside_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_journal_that_cannot_be_renamed_stays_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "published.jsonl").write_text("{")
+    found = publish_journal.load(tmp_path)
     break_disk(monkeypatch, "no rename")
-    with pytest.raises(StateError, match="cannot use the state directory"):
-        publish_journal.load(tmp_path)
+    with pytest.raises(StateError, match=r"cannot rename .*published.jsonl to published.jsonl.lost-.*: Permission"):
+        found.accept(found.lost, ADA)
+    assert publish_journal.load(tmp_path).lost == found.lost != ()
 
 
 def test_a_state_directory_belongs_to_one_process(tmp_path: Path) -> None:

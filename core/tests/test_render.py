@@ -139,7 +139,9 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "config_problems": [f"/etc/fallow/clusters.d/d.yaml:3: spec.user: {LONG_REASON}"],
         "sample_problems": {"cpu": "CPU time of the host went backwards"},
         "journal_error": "cannot write /var/lib/fallow/published.jsonl: No space left on device",
-        "journal_lost": "/var/lib/fallow/published.jsonl was unreadable",
+        "lost_state": [
+            {"file": "/var/lib/fallow/published.jsonl", "why": "is empty", "effect": "no growth", "advice": "repair it"}
+        ],
         "restoring": True,
     }
     text = readable(status_lines(status(world, **more)))
@@ -151,7 +153,7 @@ def test_status_shows_what_is_wrong_and_stays_readable(world: World) -> None:
         "! /etc/fallow/clusters.d/d.yaml:3: spec.user",
         "! cpu: CPU time of the host went backwards",
         "! cannot write /var/lib/fallow/published.jsonl",
-        "! /var/lib/fallow/published.jsonl was unreadable",
+        "! /var/lib/fallow/published.jsonl is empty: no growth; repair it, or give the file up: fallow",
         "! the original sizes are being put back",
     ):
         assert problem in text

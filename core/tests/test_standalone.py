@@ -223,9 +223,21 @@ def test_what_was_wrong_before_it_started_is_told(folder: Path, framework: Frame
     (folder / "state" / "published.jsonl").write_text("{\n")
     problem = Problem(file=folder / "clusters.d" / "ops.yaml", line=3, message="unknown key 'usr'")
     fallow = standalone(config(folder, {"etl": framework}, problems=(problem,)), loaded_host())
-    run_until(fallow, sized(framework, size(6)))
-    assert "was unreadable (JSONDecodeError" in lines("journal_lost")[0]
+    run_until(fallow, lambda: fallow.controller.rows)
+    assert "published.jsonl" in lines("state_lost")[0]
+    assert "is not JSON in line 1" in lines("state_lost")[0]
     assert lines("cluster_file_refused") == [f'cluster_file_refused problem="{problem}"']
+
+
+def test_a_journal_whose_last_line_was_not_written_whole_is_told(
+    folder: Path, framework: Framework, lines: Lines
+) -> None:
+    (folder / "state").mkdir()
+    (folder / "state" / "published.jsonl").write_text('{"version": 1}\n{"known')
+    fallow = standalone(config(folder, {"etl": framework}), loaded_host())
+    run_until(fallow, lambda: fallow.controller.rows)
+    assert lines("journal_cut_off") == [f"journal_cut_off file={folder}/state/published.jsonl"]
+    assert lines("state_lost") == []
 
 
 def test_metrics_are_served_while_it_runs(folder: Path, framework: Framework) -> None:

@@ -83,16 +83,18 @@ def changed(old: str, new: str) -> bytes:
         changed('"hits": []', '"hits": null'),
     ],
 )
-def test_a_file_that_is_unreadable_is_told_and_forgotten(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_unreadable_is_told_kept_and_forgotten(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / FILE_NAME
     path.write_bytes(content)
     file = TerminationsFile(tmp_path, boot_id="b")
     terminations, lost = file.load(140.0)
     assert terminations == Terminations()
-    assert lost.startswith(f"{path} is unreadable (")
-    assert lost.endswith("): terminations under way are forgotten")
+    assert lost.startswith(f"{path} ")
+    assert lost.endswith(": terminations under way are forgotten, so their grace begins anew")
     file.save(ENDINGS)
     assert file.load(140.0) == (ENDINGS, "")
+    (kept,) = tmp_path.glob(f"{FILE_NAME}.lost-*")
+    assert kept.read_bytes() == content
 
 
 def test_an_unknown_field_is_not_guessed_at(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """`fallow run` beside a real ResourceManager, two NodeManagers and an application whose containers no test may end."""
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -226,6 +227,33 @@ def test_a_switch_is_kept_over_a_restart(cluster: Cluster, start_fallow: StartFa
     switch = fallow.cluster()["switch"]
     assert (switch["state"], switch["why"]) == ("hold", "a look at it")
     assert "no growth" in fallow.succeed("explain")
+    fallow.succeed("switch", "lend", "real")
+    wait_for_sizes(cluster, fallow, are_lent, "what can be lent")
+
+
+def test_a_journal_that_is_damaged_lets_no_size_grow_before_somebody_gives_it_up(
+    cluster: Cluster, start_fallow: StartFallow
+) -> None:
+    fallow = start_fallow()
+    wait_for_sizes(cluster, fallow, are_lent, "what can be lent")
+    fallow.succeed("switch", "hold", "real")
+    assert fallow.end(signal.SIGTERM) == 0
+    wait_for(lambda: are_floors(sizes(cluster)), 20, "the floors")
+    journal = fallow.folder / "state" / "published.jsonl"
+    os.truncate(journal, journal.stat().st_size // 2)
+    for _ in range(2):
+        fallow.start()
+        wait_for(lambda: are_floors(fallow.in_force()), 30, "a report")
+        time.sleep(12)  # after the growth delay and the time in flight the floors of before grew
+        assert are_floors(sizes(cluster))
+        assert "published.jsonl is not JSON in line 1" in " ".join(fallow.succeed("status").split())
+        assert fallow.call("doctor").returncode == 1
+        fallow.end(signal.SIGKILL)
+    restored = fallow.call("restore")
+    assert (restored.returncode, restored.stdout.count("the size found first is unknown")) == (1, len(cluster.nms))
+    assert are_floors(sizes(cluster))
+    fallow.start()
+    fallow.succeed("accept-lost-state", "--why", "the disk broke")
     fallow.succeed("switch", "lend", "real")
     wait_for_sizes(cluster, fallow, are_lent, "what can be lent")
 

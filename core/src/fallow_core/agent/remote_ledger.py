@@ -5,6 +5,7 @@ Capacity is computed here, from what is measured here. What accounts may have co
 
 from collections.abc import Collection
 from dataclasses import replace
+from pathlib import Path
 
 from fallow_core.ledger.entries import AccountEntry, NodeLedger
 from fallow_core.ledger.node_ledger import node_ledger
@@ -13,11 +14,12 @@ from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import PublishingPolicy, SwitchState
 from fallow_core.model.refused_inputs import RefusedInputs
 from fallow_core.model.sample import NodeSample
-from fallow_core.planner.memory import Change
+from fallow_core.planner.memory import Acceptance, Change
 from fallow_core.planner.node_state import NodeState, ledger_inputs, new_node, note_labels, take_in, take_policy
 from fallow_core.planner.observations import NodeObservation
 from fallow_core.planner.switches import Switch, known_scopes, no_longer_restored, restored, scopes, strictest
 from fallow_core.plugins.session import ClusterSession
+from fallow_core.state.lost_files import LostFile
 from fallow_core.state.node_grant import GrantFile, NodeGrant
 from fallow_core.state.publish_journal import Journal
 from fallow_hookspecs import Node
@@ -118,6 +120,14 @@ class RemoteLedger:
         granted = {} if self.row is None else self.row.accounts
         here = {name for name in self.names if self.switch_at(name, self.node.name)[1].state is SwitchState.STOP}
         return frozenset(here | {name for name, each in granted.items() if each.stopped})
+
+    def accept_lost_state(self, lost: Collection[LostFile], who: str, why: str, wall_now: float) -> dict[Path, Path]:
+        """Give up state files that cannot be read.
+
+        :returns: the new name of each file.
+        :raises StateError: it cannot be written down, or a file cannot be renamed; then it is still lost.
+        """
+        return self.journal.accept(lost, Acceptance(who=who, when=wall_now, why=why))
 
     def set_switches(self, scopes: Collection[str], state: SwitchState, who: str, why: str, wall_now: float) -> None:
         """Switch scopes; kept over restarts.

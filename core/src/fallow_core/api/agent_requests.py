@@ -13,11 +13,13 @@ from fallow_core.model.policy import SwitchState
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
     from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.api.control_socket import Peer
     from fallow_core.api.explain import Explanation
     from fallow_core.api.status import Status
+    from fallow_core.state.lost_files import LostFile
 
 log = logging.getLogger("fallow.run")
 
@@ -35,7 +37,7 @@ class AgentRequests(Requests):
         """The answer to `status`."""
         from fallow_core.api.status import agent_status
 
-        return agent_status(self._followed, self.sources.process_status(), self.sources.clock())
+        return agent_status(self._followed, self.sources.process_status(), self.sources.clock(), self.lost_state())
 
     def explain(self, _request: View) -> Explanation:
         """What this node could lend, how batch is throttled, and which tasks were terminated."""
@@ -43,7 +45,10 @@ class AgentRequests(Requests):
 
         if not self._followed.ledgers:
             raise ControlError("nothing was measured yet; ask again")
-        return agent_explanation(self._followed, self.decisions(), self.throttling())
+        return agent_explanation(self._followed, self.decisions(), self.throttling(), self.lost_state())
+
+    def _give_up(self, lost: Collection[LostFile], who: str, why: str) -> dict[Path, Path]:
+        return self._followed.accept_lost_state(lost, who, why, time.time())
 
     def _set_switch(self, scope: str, state: SwitchState, peer: Peer, why: str) -> None:
         self._set_switches([scope], state, peer, why)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from fallow_core.api.decisions import Decision
-from fallow_core.api.status import RowName, ScopeSwitch, row_name
+from fallow_core.api.status import LostState, RowName, ScopeSwitch, lost_state, row_name
 from fallow_core.api.throttling import ThrottlingStatus
 from fallow_core.ledger.entries import NodeLedger, ResourceLedger
 from fallow_core.ledger.take_back import Active
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
     from fallow_core.planner.switches import Switch
+    from fallow_core.state.lost_files import LostFile
 
 
 class ClusterSwitch(ScopeSwitch, frozen=True, kw_only=True):
@@ -85,11 +86,14 @@ class GrantStatus(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The answer to `explain`. `node_grant`: of an agent. `throttle`: how batch is throttled, and why."""
+    """The answer to `explain`. `lost_state`: state files that cannot be read. `node_grant`: of an agent. `throttle`:
+    how batch is throttled, and why.
+    """
 
     role: Literal["run", "agent"] = "run"
     node: str
     mode: PublishingMode
+    lost_state: tuple[LostState, ...] = ()
     resources: Mapping[ResourceName, ResourceLedger]
     switches: tuple[ClusterSwitch, ...] = ()
     take_backs: tuple[TakeBackDecision, ...] = ()
@@ -103,15 +107,21 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 def run_explanation(
-    controller: Controller, node: str, now: float, decisions: tuple[Decision, ...], throttle: ThrottlingStatus | None
+    controller: Controller,
+    node: str,
+    now: float,
+    decisions: tuple[Decision, ...],
+    throttle: ThrottlingStatus | None,
+    lost: Iterable[LostFile] = (),
 ) -> Explanation:
-    """One node of `fallow run`. `decisions` and `throttle`: of its agent."""
+    """One node of `fallow run`. `decisions` and `throttle`: of its agent. `lost`: state files that cannot be read."""
     state = controller.state
     found = state.nodes[node]
     switches = ((name, *state.switch_at(name, node)) for name in controller.names)
     return Explanation(
         **_node(controller.ledgers[node], switches),
         mode=state.publishing.mode,
+        lost_state=lost_state(lost),
         take_backs=tuple(
             TakeBackDecision(
                 key=row_name(key),
@@ -145,7 +155,10 @@ def run_explanation(
 
 
 def agent_explanation(
-    followed: RemoteLedger, decisions: tuple[Decision, ...], throttle: ThrottlingStatus
+    followed: RemoteLedger,
+    decisions: tuple[Decision, ...],
+    throttle: ThrottlingStatus,
+    lost: Iterable[LostFile] = (),
 ) -> Explanation:
     """The node of `fallow agent`, which was measured before."""
     row = followed.row
@@ -160,6 +173,7 @@ def agent_explanation(
         role="agent",
         **_node(followed.ledgers[node], switches),
         mode=PublishingMode.OBSERVE,
+        lost_state=lost_state(lost),
         node_grant=grant,
         decisions=decisions,
         throttle=throttle,

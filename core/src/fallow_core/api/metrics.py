@@ -94,6 +94,8 @@ def _counter(name: str, text: str, labels: Labels, samples: Iterable[tuple[Label
 def _process(status: Status) -> Iterator[Metric]:
     build = ((version("fallow-core"), str(status.mode)), 1)
     yield _gauge("fallow_build_info", "The version that runs.", ("version", "mode"), [build])
+    text = "Files of the state directory that cannot be read, and about which a person has to decide."
+    yield _gauge("fallow_state_files_unreadable", text, (), [((), len(status.lost_state))])
     problems = sum(len(file.problems) for file in status.refused_files)
     yield _gauge("fallow_config_problems", "Mistakes in files, which are not in force.", (), [((), problems)])
     if status.role == "agent":

@@ -13,6 +13,19 @@ class Switched(Struct, frozen=True, kw_only=True):
     state: SwitchState
 
 
+class GivenUpFile(Struct, frozen=True, kw_only=True):
+    """A file of the state directory that was given up, and its name from now on."""
+
+    file: str
+    kept_as: str
+
+
+class LostStateAccepted(Struct, frozen=True, kw_only=True):
+    """The answer to `accept-lost-state`."""
+
+    files: tuple[GivenUpFile, ...]
+
+
 class Adopted(Struct, frozen=True, kw_only=True):
     """The answer to `adopt`. `nodes`: the framework's names of its nodes."""
 

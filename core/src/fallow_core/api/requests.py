@@ -5,16 +5,21 @@ An agent that nobody asks has imported no types of answers, and so no msgspec.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from fallow_core.errors import ControlError
+from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
 from fallow_core.planner.switches import meant
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
     from msgspec import Struct
 
     from fallow_core.agent.eviction.evictor import Evictor
@@ -25,6 +30,10 @@ if TYPE_CHECKING:
     from fallow_core.api.status import ProcessStatus, Status
     from fallow_core.api.tasks import Tasks
     from fallow_core.api.throttling import ThrottlingStatus
+    from fallow_core.state.lost_files import LostFile
+    from fallow_core.state.publish_journal import Journal
+
+log = logging.getLogger("fallow.run")
 
 View = dict[str, Any]
 T = TypeVar("T")
@@ -34,9 +43,12 @@ class _Inbox(Protocol):
     def ask(self, function: Callable[[], T]) -> T: ...
 
 
-class _Scopes(Protocol):
+class _Ledgers(Protocol):
     @property
     def scopes(self) -> list[str]: ...
+
+    @property
+    def journal(self) -> Journal: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +70,19 @@ class Requests(ABC):
 
     states: tuple[SwitchState, ...]
 
-    def __init__(self, ledgers: _Scopes, sources: Sources) -> None:
+    def __init__(self, ledgers: _Ledgers, sources: Sources) -> None:
         self.sources = sources
-        self._scopes = ledgers
+        self._ledgers = ledgers
         self.reads: dict[str, Callable[[View], Struct]] = {
             "status": lambda _: self.status(),
             "explain": self.explain,
             "tasks": lambda _: self.tasks(),
         }
-        self.changes: dict[str, Callable[[Peer, View], View]] = {"switch": self._switch, "restore": self._restore}
+        self.changes: dict[str, Callable[[Peer, View], View]] = {
+            "switch": self._switch,
+            "restore": self._restore,
+            "accept-lost-state": self._accept_lost_state,
+        }
 
     def answer(self, peer: Peer, request: View) -> View:
         """The answer to one request. Called in a thread of the control server.
@@ -105,6 +121,10 @@ class Requests(ABC):
 
         return throttling_status(self.sources.throttling, self.sources.clock())
 
+    def lost_state(self) -> tuple[LostFile, ...]:
+        """The files of the state directory that cannot be read, and about which a person has to decide."""
+        return (*self._ledgers.journal.lost, *self.sources.throttling.lost)
+
     def decisions(self) -> tuple[Decision, ...]:
         """The terminations that this host's agent decided."""
         from fallow_core.api.decisions import decisions
@@ -117,11 +137,28 @@ class Requests(ABC):
     @abstractmethod
     def _restore(self, peer: Peer, request: View) -> View: ...
 
+    @abstractmethod
+    def _give_up(self, lost: Collection[LostFile], who: str, why: str) -> dict[Path, Path]:
+        """Give up state files; their new names."""
+
+    def _accept_lost_state(self, peer: Peer, request: View) -> View:
+        """Go on without the files that cannot be read."""
+        why, lost = request.get("why"), self.lost_state()
+        if not isinstance(why, str) or not why.strip():
+            raise ControlError("say why the state is given up: it is written down with your name")
+        if not lost:
+            raise ControlError("every file of the state directory can be read: there is nothing to accept")
+        names = self._give_up(lost, peer.name, why)
+        self.sources.throttling.given_up()
+        for path, kept in names.items():
+            event(log, logging.WARNING, "lost_state_accepted", file=path, kept_as=kept, who=peer.name, why=why)
+        return {"files": [{"file": str(path), "kept_as": str(kept)} for path, kept in names.items()]}
+
     def _switch(self, peer: Peer, request: View) -> View:
         state = request.get("state")
         if state not in self.states:
             raise ControlError(f"cannot switch to {state!r}; expected {', '.join(self.states)}")
-        scope = only(request.get("scope"), self._scopes.scopes, "scope")
+        scope = only(request.get("scope"), self._ledgers.scopes, "scope")
         self._set_switch(scope, SwitchState(state), peer, str(request.get("why", "")))
         return {"scope": scope, "state": state}
 

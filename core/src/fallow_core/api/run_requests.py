@@ -1,6 +1,8 @@
 """The requests that `fallow run` answers."""
 
 import logging
+from collections.abc import Collection
+from pathlib import Path
 
 from fallow_core.api.control_socket import Peer
 from fallow_core.api.explain import Explanation, run_explanation
@@ -10,6 +12,7 @@ from fallow_core.controller.controller import Controller
 from fallow_core.errors import ControlError
 from fallow_core.log import event
 from fallow_core.model.policy import SwitchState
+from fallow_core.state.lost_files import LostFile
 
 log = logging.getLogger("fallow.run")
 
@@ -26,7 +29,7 @@ class RunRequests(Requests):
 
     def status(self) -> Status:
         """The answer to `status`."""
-        return run_status(self._controller, self.sources.process_status(), self.sources.clock())
+        return run_status(self._controller, self.sources.process_status(), self.sources.clock(), self.lost_state())
 
     def explain(self, request: View) -> Explanation:
         """Every input and every step of the offers of a node; without a name, of this host."""
@@ -34,7 +37,11 @@ class RunRequests(Requests):
         node = request.get("node") or self.sources.agent.node.name
         if not isinstance(node, str) or node not in ledgers:
             raise ControlError(f"there is no node {node!r}; known: {', '.join(sorted(ledgers)) or 'none yet'}")
-        return run_explanation(self._controller, node, self.sources.clock(), self.decisions(), self.throttling())
+        of_agent = (self.decisions(), self.throttling(), self.lost_state())
+        return run_explanation(self._controller, node, self.sources.clock(), *of_agent)
+
+    def _give_up(self, lost: Collection[LostFile], who: str, why: str) -> dict[Path, Path]:
+        return self._controller.accept_lost_state(lost, who, why)
 
     def _set_switch(self, scope: str, state: SwitchState, peer: Peer, why: str) -> None:
         self._controller.set_switch(scope, state, peer.name, why)

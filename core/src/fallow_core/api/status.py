@@ -5,7 +5,7 @@ Amounts of CPU are milli-cores, of memory bytes. What is not known is `None`, ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +22,7 @@ from fallow_hookspecs import ResourceName
 if TYPE_CHECKING:
     from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
+    from fallow_core.state.lost_files import LostFile
 
 VALID = "valid"
 """The ledger state of an agent while the grant of its controller is valid."""
@@ -41,6 +42,26 @@ class ScopeSwitch(Struct, frozen=True, kw_only=True):
 
     scope: str
     state: SwitchState
+    who: str
+    when: float
+    why: str
+
+
+class LostState(Struct, frozen=True, kw_only=True):
+    """A file of the state directory that cannot be read, and that nobody has given up. `why`: what is wrong with it.
+    `effect`: what follows until a person decides. `advice`: what to do besides giving it up.
+    """
+
+    file: str
+    why: str
+    effect: str
+    advice: str
+
+
+class AcceptedLoss(Struct, frozen=True, kw_only=True):
+    """A file of the state directory that a person gave up. `kept_as`: its name now. `when`: seconds since 1970."""
+
+    kept_as: str
     who: str
     when: float
     why: str
@@ -143,16 +164,19 @@ class Status(ProcessStatus, frozen=True, kw_only=True):
     `failed` and `building`: clusters without a plugin instance. `sample_problems`: what cannot be measured,
     `probe_problems`: what quick probes cannot read.
     `changed_groups`: control groups that are not as Fallow found them, with the problem of the last change.
-    `journal_error`: why the journal cannot be written; `journal_lost`: why an older one could not be read. `switches`:
-    those that are not `lend`. `configured`: the clusters that have a file. `removals`: clusters without a file that
-    still count, and why. `restoring`: the original sizes are being put back. `node_grant`: of an agent, why no grant of
-    a controller is valid, or `valid`.
+    `journal_error`: why the journal cannot be written. `lost_state`: state files that cannot be read. `sizes_unknown`:
+    so the switches and the sizes found first are not known. `accepted_losses`: state files that were given up.
+    `switches`: those that are not `lend`. `configured`: the clusters that have a file. `removals`: clusters without a
+    file that still count, and why. `restoring`: the original sizes are being put back. `node_grant`: of an agent, why
+    no grant of a controller is valid, or `valid`.
     """
 
     role: Literal["run", "agent"] = "run"
     mode: PublishingMode
     journal_error: str
-    journal_lost: str
+    lost_state: tuple[LostState, ...] = ()
+    sizes_unknown: bool = False
+    accepted_losses: tuple[AcceptedLoss, ...] = ()
     switches: tuple[ScopeSwitch, ...]
     refused_inputs: tuple[RefusedInput, ...]
     nodes: tuple[NodeStatus, ...]
@@ -170,13 +194,20 @@ def row_name(key: RowKey) -> RowName:
     return RowName(**key._asdict())
 
 
-def run_status(controller: Controller, process: ProcessStatus, now: float) -> Status:
+def lost_state(files: Iterable[LostFile]) -> tuple[LostState, ...]:
+    """State files that cannot be read."""
+    return tuple(LostState(file=str(it.path), why=it.why, effect=it.effect, advice=it.advice) for it in files)
+
+
+def run_status(controller: Controller, process: ProcessStatus, now: float, lost: Iterable[LostFile] = ()) -> Status:
     """The status of `fallow run`."""
     return Status(
         **_fields(process),
         mode=controller.state.publishing.mode,
         journal_error=controller.journal_error,
-        journal_lost=controller.journal.lost,
+        lost_state=lost_state(lost),
+        sizes_unknown=bool(controller.state.memory_unknown),
+        accepted_losses=_accepted_losses(controller),
         switches=_switches(controller),
         refused_inputs=_refused(controller),
         nodes=tuple(
@@ -196,14 +227,15 @@ def run_status(controller: Controller, process: ProcessStatus, now: float) -> St
     )
 
 
-def agent_status(followed: RemoteLedger, process: ProcessStatus, now: float) -> Status:
+def agent_status(followed: RemoteLedger, process: ProcessStatus, now: float, lost: Iterable[LostFile] = ()) -> Status:
     """The status of `fallow agent`, which sends no sizes."""
     return Status(
         **_fields(process),
         role="agent",
         mode=PublishingMode.OBSERVE,
         journal_error="",
-        journal_lost=followed.journal.lost,
+        lost_state=lost_state(lost),
+        accepted_losses=_accepted_losses(followed),
         switches=_switches(followed),
         refused_inputs=_refused(followed),
         nodes=tuple(_node(ledger, followed.pool(name)) for name, ledger in followed.ledgers.items()),
@@ -235,6 +267,11 @@ def _switches(ledgers: Controller | RemoteLedger) -> tuple[ScopeSwitch, ...]:
     return tuple(
         ScopeSwitch(scope=scope, **asdict(switch)) for scope, switch in stored if switch.state is not SwitchState.LEND
     )
+
+
+def _accepted_losses(ledgers: Controller | RemoteLedger) -> tuple[AcceptedLoss, ...]:
+    accepted = sorted(ledgers.journal.memory.accepted.items())
+    return tuple(AcceptedLoss(kept_as=name, **asdict(acceptance)) for name, acceptance in accepted)
 
 
 def _refused(ledgers: Controller | RemoteLedger) -> tuple[RefusedInput, ...]:

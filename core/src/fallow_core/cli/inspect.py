@@ -12,7 +12,7 @@ import click
 from fallow_core.api.control_socket import ask, user_name
 from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.explain import Explanation
-from fallow_core.api.operations import Adopted, CheckResult, Forgotten, Switched
+from fallow_core.api.operations import Adopted, CheckResult, Forgotten, LostStateAccepted, Switched
 from fallow_core.api.status import Status
 from fallow_core.cli import render_operations
 from fallow_core.cli.config_option import config_option
@@ -94,6 +94,21 @@ def switch(state: str, scope: str, why: str, path: Path, socket: Path | None, as
     """
     request = {"request": "switch", "state": state, "scope": scope, "why": why}
     show_answer(request, path, socket, as_json, Switched, render_operations.switched)
+
+
+@click.command()
+@click.option("--why", required=True, help="The reason; it is kept with your name.")
+@config_option
+@socket_option
+@json_option
+def accept_lost_state(why: str, path: Path, socket: Path | None, as_json: bool) -> None:
+    """Go on without the files of the state directory that cannot be read; fallow status names them.
+
+    Before, check what Fallow no longer knows: switches are as if never set, and the sizes and control files that are
+    found now count as the original ones, which fallow restore puts back. The files are renamed, not deleted.
+    """
+    request = {"request": "accept-lost-state", "why": why}
+    show_answer(request, path, socket, as_json, LostStateAccepted, render_operations.lost_state_accepted)
 
 
 @click.command()

@@ -15,6 +15,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # name: its module here and the function, and one line for `fallow --help`, which imports nothing
 COMMANDS = {
+    "accept-lost-state": ("inspect:accept_lost_state", "Go on without state files that cannot be read."),
     "adopt": ("inspect:adopt", "Allow taking back what a cluster had before Fallow came."),
     "agent": ("agent:agent", "Protect this host; a controller elsewhere lends."),
     "config": ("config:config", "Check configuration files, or write new ones."),

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from fallow_core.api.decisions import Shortfall
 from fallow_core.api.status import LABELS, Status
 from fallow_core.api.tasks import Tasks
-from fallow_core.cli.table import amount, switch_words
+from fallow_core.cli.table import amount, lost_state_words, switch_words
 from fallow_core.model.policy import SwitchState
 from fallow_hookspecs import RESOURCE_NAMES
 
 
 def status_problems(status: Status) -> Iterator[str]:
     """What concerns the process, a node, or a cluster that does not run."""
+    yield from map(lost_state_words, status.lost_state)
     yield from status.config_problems
     yield from (why if name in why else f"{name}: {why}" for name, why in status.failed.items())
     yield from (f"{name}: removed, but it still counts: {why}" for name, why in status.removals.items())
@@ -31,7 +32,8 @@ def status_problems(status: Status) -> Iterator[str]:
     yield from (restored_words(it.cluster) for it in status.clusters if it.switch.state is SwitchState.RESTORED)
     if status.restoring:
         yield "the original sizes are being put back"
-    yield from filter(None, (status.journal_error, status.journal_lost))
+    if status.journal_error:
+        yield status.journal_error
 
 
 def restored_words(cluster: str) -> str:

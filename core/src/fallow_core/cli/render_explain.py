@@ -15,7 +15,7 @@ from fallow_core.api.status import RowName
 from fallow_core.cli.capacity_lines import capacity_lines
 from fallow_core.cli.render_status import mode_words
 from fallow_core.cli.render_throttling import throttled
-from fallow_core.cli.table import LABELS, amount, paragraph, seconds, size_words, switch_words
+from fallow_core.cli.table import LABELS, amount, lost_state_words, marked, paragraph, seconds, size_words, switch_words
 from fallow_core.ledger.entries import AccountEntry, ResourceLedger, RowEntry
 from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
@@ -34,6 +34,7 @@ NOTHING_DUE = (
 def explanation_lines(answer: Explanation) -> list[str]:
     """The whole answer."""
     lines = [f"node {answer.node}, {mode_words(answer.mode)}"]
+    lines += marked(map(lost_state_words, answer.lost_state), "  ")
     for switch in answer.switches:
         lines += paragraph(f"{switch.cluster}: {switch_words(switch)}; {SWITCHED[switch.state]}", "  ")
     for name in RESOURCE_NAMES:

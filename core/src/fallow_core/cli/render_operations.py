@@ -1,8 +1,8 @@
-"""`fallow doctor`, `switch`, `adopt` and `restore` as lines for people."""
+"""`fallow doctor`, `switch`, `adopt`, `restore` and others as lines for people."""
 
 from collections.abc import Sequence
 
-from fallow_core.api.operations import Adopted, CheckResult, Forgotten, Restored, Switched
+from fallow_core.api.operations import Adopted, CheckResult, Forgotten, LostStateAccepted, Restored, Switched
 from fallow_core.cli.table import marked, paragraph, size_words
 
 MARKS = {True: "ok   ", False: "WRONG", None: "?    "}
@@ -21,6 +21,11 @@ def findings(found: Sequence[CheckResult]) -> list[str]:
 def switched(answer: Switched) -> list[str]:
     """`fallow switch`."""
     return [f"{answer.scope}: {answer.state}"]
+
+
+def lost_state_accepted(answer: LostStateAccepted) -> list[str]:
+    """`fallow accept-lost-state`: the files that count no longer, and where they are."""
+    return [f"{each.file}: given up, and kept as {each.kept_as}" for each in answer.files]
 
 
 def adopted(answer: Adopted) -> list[str]:

@@ -3,7 +3,8 @@
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
-from fallow_core.api.status import ScopeSwitch
+from fallow_core.api.status import LostState, ScopeSwitch
+from fallow_core.state.lost_files import COMMAND
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName, Resources
 
 GIB = 2**30
@@ -46,6 +47,11 @@ def marked(problems: Iterable[str], indent: str = "") -> list[str]:
 def switch_words(switch: ScopeSwitch) -> str:
     """A switch of some scope, with who set it and why."""
     return f"{switch.scope} is switched to {switch.state} by {switch.who}{f': {switch.why}' if switch.why else ''}"
+
+
+def lost_state_words(lost: LostState) -> str:
+    """A state file that cannot be read, what follows from it, and what to do."""
+    return f"{lost.file} {lost.why}: {lost.effect}; {lost.advice}, or give the file up: {COMMAND} --why REASON"
 
 
 def amount(resource: ResourceName, value: float | None) -> str:

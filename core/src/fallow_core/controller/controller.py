@@ -5,6 +5,7 @@ due.
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 from fallow_core.errors import StateError
 from fallow_core.ledger.due_offers import DueOffer
@@ -16,17 +17,20 @@ from fallow_core.model.policy import ExitMode, PublishingPolicy, SwitchState
 from fallow_core.model.refused_inputs import RefusedInputs
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_core.planner import state as planner
-from fallow_core.planner.memory import Change, Original
+from fallow_core.planner.memory import Acceptance, Change, Original
 from fallow_core.planner.observations import NodeObservation, Observations
 from fallow_core.planner.round import Round, plan_round
 from fallow_core.planner.state import PlannerState
 from fallow_core.planner.switches import Switch, no_longer_restored, restored
 from fallow_core.planner.take_back import adopt
 from fallow_core.plugins.session import ClusterSession, Remembered
+from fallow_core.state.lost_files import LostFile
 from fallow_core.state.publish_journal import Journal
 from fallow_hookspecs import Node
 
 log = logging.getLogger("fallow.controller")
+
+UNKNOWN = "switches and the sizes found first cannot be read"
 
 
 class Controller:
@@ -61,7 +65,8 @@ class Controller:
             names=frozenset(names),
             memory=journal.memory,
             awaited={key for key in journal.memory.known if key.cluster in names},
-            unknown_until=clock() + publishing.in_flight_seconds if journal.lost else -math.inf,
+            unknown_until=clock() + publishing.in_flight_seconds if journal.lost or journal.cut_off else -math.inf,
+            memory_unknown=UNKNOWN if journal.lost else "",
         )
 
     def configure(self, policies: NodePolicies, publishing: PublishingPolicy, take_back: TakeBackPolicy) -> None:
@@ -125,8 +130,8 @@ class Controller:
         return tuple(sorted(key for key in self.state.awaited if key.node == node))
 
     def original(self, key: RowKey) -> Original | None:
-        """The size that a row had before it was first changed."""
-        return self.state.memory.originals.get(key)
+        """The size that a row had before it was first changed; `None` if it was not, or nobody knows."""
+        return self.state.originals.get(key)
 
     def budgets(self, node: str) -> Mapping[str, int]:
         """How many bytes of each cluster's tasks may be terminated for overdraft on a node."""
@@ -201,6 +206,18 @@ class Controller:
                 forgotten |= set(self.clusters[cluster].forget_unreported())
         self.state.look_at_all()
         return sorted(forgotten)
+
+    def accept_lost_state(self, lost: Collection[LostFile], who: str, why: str) -> dict[Path, Path]:
+        """Give up state files that cannot be read; those of the journal then keep no size from growing.
+
+        :returns: the new name of each file.
+        :raises StateError: it cannot be written down, or a file cannot be renamed; then it is still lost.
+        """
+        names = self.journal.accept(lost, Acceptance(who=who, when=self._wall_clock(), why=why))
+        if not self.journal.lost:
+            self.state.memory_unknown = ""
+        self.state.look_at_all()
+        return names
 
     def set_nodes(self, nodes: tuple[Node, ...]) -> None:
         """Lend these nodes from now on, and no others."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from fallow_core.api.control_socket import ask
 from fallow_core.config.settings import Config
-from fallow_core.diagnostics import clusters, host, lending, throttling
+from fallow_core.diagnostics import clusters, host, lending, state, throttling
 from fallow_core.errors import ControlError
 from fallow_hookspecs import RESOURCE_NAMES, Finding, Node, ResourceName
 
@@ -22,6 +22,7 @@ def findings(
     status, running = _running(config.control_socket)
     for found in (
         host.findings(config.state_dir, config.host_root),
+        state.findings(config.state_dir),
         throttling.findings(config.host_root),
         lending.findings(config.policies, node, _batch_used(status, node.name)),
         (running,),

@@ -23,7 +23,7 @@ class NodeInputs:
     anything, so while there are any nothing grows. `unsure`: why it is not known what on the node is batch; then
     nothing grows either. `watched_since`: since when the node should have been measured. `workloads` are its pods and
     host applications as they were at `workloads_at`, which is `None` where nobody tells of any. `daemons`: how many of
-    frameworks run there, where more are known than rows.
+    frameworks run there, where more are known than rows. `no_growth`: why nothing may grow, not even to its floor.
     """
 
     node: str
@@ -41,6 +41,7 @@ class NodeInputs:
     shapes: Mapping[str, TaskShape] = field(default_factory=dict)
     policy: NodePolicy = field(default_factory=NodePolicy)
     publishing: PublishingPolicy = field(default_factory=PublishingPolicy)
+    no_growth: str = ""
 
 
 @dataclass(slots=True, kw_only=True)  # filled in steps while a ledger is computed, and not changed after that

@@ -44,7 +44,7 @@ def _resource_ledger(
     believed = sum(row.belief for row in side.rows)
     shared = inputs.publishing.sharing is Sharing.SHARED
     targets = [row.newest for row in side.rows] if capacity is None else _targets(side.rows, accounts)
-    _set_sizes(side.rows, targets, side.batch, inputs.awaited, shared=shared)
+    _set_sizes(side.rows, targets, side.batch, inputs.awaited, shared=shared, floors=not inputs.no_growth)
     return ResourceLedger(
         resource=side.resource,
         capacity=capacity,
@@ -108,7 +108,7 @@ def _most(
         return 0, f"{withdrawn}: it drains"
     if switch is not SwitchState.LEND:
         return newest, f"{of}switched to {switch}: no growth"
-    held = _held(inputs, row, age)
+    held = inputs.no_growth or _held(inputs, row, age)
     if held:
         return newest, f"{held}: no growth"
     unit = row.unit.amount(resource)
@@ -153,10 +153,17 @@ def _targets(rows: Sequence[RowEntry], accounts: Sequence[AccountEntry]) -> list
 
 
 def _set_sizes(
-    rows: Sequence[RowEntry], targets: Sequence[int], batch: int, awaited: Sequence[RowKey], *, shared: bool
+    rows: Sequence[RowEntry],
+    targets: Sequence[int],
+    batch: int,
+    awaited: Sequence[RowKey],
+    *,
+    shared: bool,
+    floors: bool,
 ) -> None:
     """Give each row its size: growth above what is believed already, and above floors, comes out of what nobody may
     believe to have. Where capacity is shared, beliefs hold nobody up, but nobody grows while somebody is not known.
+    `floors`: a row below its floor is raised to it.
     """
     wanted = [target if row.most is None else min(target, row.most) for row, target in zip(rows, targets, strict=True)]
     newest = [row.newest for row in rows]
@@ -167,8 +174,9 @@ def _set_sizes(
     else:
         allowed = grown(0 if unknown else batch, wanted, newest, kept, [row.unit for row in rows])
     for row, target, want, size in zip(rows, targets, wanted, allowed, strict=True):
-        row.target, row.size, row.waits = target, max(size, row.floor), size < want
+        floor = row.floor if floors else min(row.floor, row.newest)
+        row.target, row.size, row.waits = target, max(size, floor), size < want
         if row.waits:
             row.reasons = (*row.reasons, "grows only out of what no other account may still believe it has")
-        if size < row.floor:
+        if size < floor:
             row.reasons = (*row.reasons, "raised to the floor")

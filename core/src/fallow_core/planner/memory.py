@@ -28,6 +28,15 @@ class Original:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """A person gave up a state file that could not be read: who, when (seconds since 1970) and why."""
+
+    who: str
+    when: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What to remember from now on, by row or scope; `None` where it is to be forgotten."""
 
@@ -36,6 +45,7 @@ class Change:
     originals: Mapping[RowKey, Original | None] = field(default_factory=dict)
     refreshed: Mapping[RowKey, float | None] = field(default_factory=dict)
     switches: Mapping[str, Switch | None] = field(default_factory=dict)
+    accepted: Mapping[str, Acceptance | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return any(getattr(self, each.name) for each in fields(self))
@@ -44,7 +54,8 @@ class Change:
 @dataclass(slots=True, kw_only=True)
 class Memory:
     """The state that survives a restart. `known`: the rows that were reported. After a restart nothing grows beside
-    them until they are reported again. `refreshed`: when a row was last sent a size, in seconds since 1970.
+    them until they are reported again. `refreshed`: when a row was last sent a size, in seconds since 1970. `accepted`:
+    the state files that a person gave up, by the name under which they are kept.
     """
 
     known: dict[RowKey, bool] = field(default_factory=dict)
@@ -52,6 +63,7 @@ class Memory:
     originals: dict[RowKey, Original] = field(default_factory=dict)
     refreshed: dict[RowKey, float] = field(default_factory=dict)
     switches: dict[str, Switch] = field(default_factory=dict)
+    accepted: dict[str, Acceptance] = field(default_factory=dict)
 
     def apply(self, change: Change) -> None:
         """Take over a change."""

@@ -90,8 +90,12 @@ def ledger_inputs(
     accounts: Mapping[str, AccountPolicy] = NOTHING,
     pending: Mapping[str, Pending | None] = NOTHING,
     shapes: Mapping[str, TaskShape] = NOTHING,
+    no_growth: str = "",
 ) -> NodeInputs:
-    """What the ledger of a node is computed from; `accounts`, `pending` and `shapes` go by cluster."""
+    """What the ledger of a node is computed from; `accounts`, `pending` and `shapes` go by cluster.
+
+    :param no_growth: why nothing may grow, whatever is measured.
+    """
     return NodeInputs(
         node=node.name,
         now=now,
@@ -106,4 +110,5 @@ def ledger_inputs(
         accounts=accounts,
         pending=pending,
         shapes=shapes,
+        no_growth=no_growth,
     )

@@ -14,7 +14,7 @@ from fallow_core.planner import node_state
 from fallow_core.planner.node_state import NodeState
 from fallow_core.planner.observations import ClusterObservation, NodeObservation
 from fallow_core.planner.state import PlannerState
-from fallow_hookspecs import RESOURCE_NAMES, Capabilities, Pending
+from fallow_hookspecs import RESOURCE_NAMES, Capabilities, Pending, Resources
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +88,13 @@ def compute(
         accounts={name: _account(state, inputs_of[name].policy, name, node.name) for name in names},
         pending={name: inputs_of[name].pending for name in names},
         shapes={name: inputs_of[name].shape for name in names},
+        no_growth=state.memory_unknown,
     )
     node.ledger = node_ledger(inputs)
     lasts = {name: inputs_of[name].offer_lasts_seconds for name in names}
     limits = _limits(state, now)
     due = due_rows(node.ledger, counted, node.growth_delays, limits, now, lasts, state.last_round_at)
+    due = _without_growth(due, counted) if state.memory_unknown else due
     for key in node.growth_delays.keys() - {(row.key, name) for row in counted for name in RESOURCE_NAMES}:
         del node.growth_delays[key]
     return Computed(node=node, inputs=inputs, due=_without_too_small(node, due, clusters)), events
@@ -104,6 +106,20 @@ def _limits(state: PlannerState, now: float) -> PublishingPolicy:
         return state.publishing
     delay = max(state.publishing.growth_delay_seconds, state.publishing.in_flight_seconds)
     return replace(state.publishing, growth_delay_seconds=delay)
+
+
+def _without_growth(due: Iterable[DueOffer], rows: Iterable[Row]) -> list[DueOffer]:
+    """The offers without what they would add to the newest sizes; those of which nothing is left are not made."""
+    found, by_key = [], {row.key: row for row in rows}
+    for each in due:
+        row = by_key[each.key]
+        newest = row.newest_size
+        if newest is None:
+            continue
+        size = Resources(*(min(each.size.amount(name), newest.amount(name)) for name in RESOURCE_NAMES))
+        if size != newest or row.resend:
+            found.append(replace(each, size=size))
+    return found
 
 
 def _account(state: PlannerState, policy: AccountPolicy, cluster: str, node: str) -> AccountPolicy:

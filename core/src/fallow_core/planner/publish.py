@@ -77,7 +77,7 @@ def _is_time(state: PlannerState, cluster: ClusterObservation, now: float, *, ur
 def _to_leave(state: PlannerState, name: str, cluster: ClusterObservation) -> list[DueOffer]:
     if cluster.publishing:
         return []
-    due = to_leave(cluster.rows.values(), state.memory.originals, state.left_behind[name])
+    due = to_leave(cluster.rows.values(), state.originals, state.left_behind[name])
     if not due:
         del state.left_behind[name]
     return due
@@ -96,7 +96,7 @@ def _of_removed(
         return []
     ledgers = {node.name: node.ledger for node in state.nodes.values() if node.ledger is not None}
     own = [row for row in cluster.rows.values() if row.key.node in ledgers]
-    due = to_leave(own, state.memory.originals, state.removed[name])
+    due = to_leave(own, state.originals, state.removed[name])
     if not due:
         return []
     rows: dict[RowKey, Row] = {key: row for each in clusters.values() for key, row in each.rows.items()}

@@ -4,7 +4,7 @@ date.
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.due_offers import DueOffer
@@ -14,7 +14,7 @@ from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import ExitMode, PublishingPolicy, SwitchState
 from fallow_core.model.refused_inputs import RefusedInputs
 from fallow_core.model.take_back_policy import TakeBackPolicy
-from fallow_core.planner.memory import Memory
+from fallow_core.planner.memory import Memory, Original
 from fallow_core.planner.node_state import NodeState
 from fallow_core.planner.sums import ClusterSums
 from fallow_core.planner.switches import Switch, known_scopes, scopes, strictest
@@ -56,7 +56,8 @@ class PlannerState:
     which a change may not be written down yet. `awaited`: rows that an earlier process knew and that nobody has
     reported yet. `due`: what is due now, the rules that hold offers back applied. `cancelling`: rows with a cancelled
     take-back of which the framework has not been told. `unknown_until`: the memory was lost, so anything may be in
-    flight.
+    flight. `memory_unknown`: why an earlier process's memory cannot be read, while no person has given it up; then
+    nothing grows, and no size that was found since then counts as the one found first.
     """
 
     policies: NodePolicies
@@ -78,6 +79,7 @@ class PlannerState:
     told_take_backs: set[Part] = field(default_factory=set)
     refused: RefusedInputs = field(default_factory=lambda: RefusedInputs("nodes"))
     unknown_until: float = -math.inf
+    memory_unknown: str = ""
     settles_until: float = -math.inf
     policies_checked_at: float = -math.inf
     last_round_at: float = -math.inf
@@ -87,6 +89,11 @@ class PlannerState:
         self.policies_checked_at = -math.inf
         for node in self.nodes.values():
             node.look_again_at = -math.inf
+
+    @property
+    def originals(self) -> Mapping[RowKey, Original]:
+        """The size that each row had before Fallow first changed it; none while that is unknown."""
+        return {} if self.memory_unknown else self.memory.originals
 
     def settle(self, now: float) -> None:
         """The policy of something changed: for `SETTLE_SECONDS` overdraft only drains."""

@@ -165,8 +165,10 @@ class NodeProcess(Protection):
         self.inbox.close()
 
     def _tell_problems(self) -> None:
-        if self.ledgers.journal.lost:
-            event(log, logging.ERROR, "journal_lost", reason=self.ledgers.journal.lost)
+        for lost in self.requests.lost_state():
+            event(log, logging.ERROR, "state_lost", file=lost.path, reason=lost.why, effect=lost.effect)
+        if self.ledgers.journal.cut_off:
+            event(log, logging.WARNING, "journal_cut_off", file=self.ledgers.journal.path)
         if self.evictor.load_error:
             event(log, logging.ERROR, "terminations_lost", reason=self.evictor.load_error)
         for problem in self.config.problems:

@@ -70,8 +70,11 @@ def outcome(status: Status, changed: Iterable[str] = ()) -> Restored:
     """What became of each row and of the control groups that were changed, and what else kept something from being put
     back; `done` if nothing did.
     """
-    rows = tuple(_row(cluster.cluster, row) for cluster in status.clusters for row in cluster.rows)
-    problems = [text for file in status.refused_files for text in file.problems]
+    rows = tuple(
+        _row(cluster.cluster, row, unknown=status.sizes_unknown) for cluster in status.clusters for row in cluster.rows
+    )
+    problems = [f"{lost.file} {lost.why}: {lost.effect}; {lost.advice}" for lost in status.lost_state]
+    problems += [text for file in status.refused_files for text in file.problems]
     problems += [f"{name}: {why}" for name, why in status.failed.items()]
     problems += [f"{name}: still being built" for name in status.building]
     problems += [
@@ -93,8 +96,8 @@ def outcome(status: Status, changed: Iterable[str] = ()) -> Restored:
     return Restored(done=done, rows=rows, groups=groups, problems=tuple(problems))
 
 
-def _row(cluster: str, row: RowStatus) -> RestoredRow:
-    missing = _missing(row)
+def _row(cluster: str, row: RowStatus, *, unknown: bool) -> RestoredRow:
+    missing = _missing(row, unknown=unknown)
     if missing:
         detail = f"NOT restored: {missing}"
     elif row.original is None:
@@ -116,9 +119,11 @@ def _row(cluster: str, row: RowStatus) -> RestoredRow:
     )
 
 
-def _missing(row: RowStatus) -> str:
+def _missing(row: RowStatus, *, unknown: bool) -> str:
     """Why a row does not have the size found first; empty if it has, was never changed, or is gone."""
     original, in_force = row.original, row.in_force
+    if unknown and row.state is not NodeState.GONE:
+        return "the size found first is unknown"
     if original is None or row.state is NodeState.GONE:
         return ""
     if row.newest != in_force:

@@ -46,6 +46,6 @@ def below(path: Path, folder: Path) -> Path | None:
 
 def _copy(file: Path, copy: Path) -> None:
     text = file.read_text()
-    if not copy.exists() or copy.read_text() != text:
+    if not copy.exists() or copy.read_bytes() != text.encode():  # a damaged copy need not be a text
         copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         durable.write(copy, text)

@@ -11,6 +11,10 @@ from typing import Any
 from fallow_core.errors import StateError
 from fallow_core.model.control_file import ControlFile
 from fallow_core.state.boot_file import BootFile
+from fallow_core.state.lost_files import LostFile
+
+PATTERN = "original-values*.json"
+EFFECT = "the original values of control files are unknown, so no control group is changed or put back"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +36,20 @@ class OriginalValuesFile:
 
     def __init__(self, state_dir: Path, boot_id: str | None = None, controller: str = "cpu") -> None:
         name = "original-values.json" if controller == "cpu" else f"original-values-{controller}.json"
-        self._file = BootFile(state_dir / name, "groups", boot_id)
+        self._file = _file(state_dir / name, boot_id)
 
-    def load(self) -> tuple[dict[str, ChangedGroup], str]:
-        """The groups changed since this host was started, and an error message if they are lost."""
-        return self._file.load(_groups, {}, "what control groups were like before Fallow is lost")
+    @property
+    def lost(self) -> LostFile | None:
+        """The file, if it cannot be read: then nothing is saved, and so no group is changed."""
+        return self._file.lost
+
+    def load(self) -> dict[str, ChangedGroup]:
+        """The groups changed since this host was started; none if that is unknown, which `lost` says."""
+        return self._file.load(_groups, {})
+
+    def given_up(self) -> None:
+        """The lost file was renamed: what groups have now counts as original."""
+        self._file.given_up()
 
     def save(self, groups: Mapping[str, ChangedGroup]) -> None:
         """Write the groups; they are on the disk when this returns.
@@ -49,6 +62,17 @@ class OriginalValuesFile:
             raise StateError(f"{error}; no control group is changed") from error
 
 
+def lost(path: Path) -> LostFile | None:
+    """A file with original values, if it cannot be read."""
+    file = _file(path, None)
+    file.load(_groups, dict[str, ChangedGroup]())
+    return file.lost
+
+
+def _file(path: Path, boot_id: str | None) -> BootFile:
+    return BootFile(path, "groups", boot_id, EFFECT)
+
+
 def _values(group: ChangedGroup) -> dict[str, Any]:
     return {
         "identity": group.identity,
@@ -59,14 +83,21 @@ def _values(group: ChangedGroup) -> dict[str, Any]:
 
 
 def _groups(values: Mapping[str, Any]) -> dict[str, ChangedGroup]:
-    return {str(name): _group(value) for name, value in values.items()}
+    return {name: _group(value) for name, value in values.items()}
 
 
 def _group(value: Mapping[str, Any]) -> ChangedGroup:
     identity, home = value["identity"], value["home"]
     return ChangedGroup(
         identity=None if identity is None else int(identity),
-        clusters=frozenset(map(str, value["clusters"])),
-        originals={ControlFile(file): str(text) for file, text in value["originals"].items()},
-        home=None if home is None else str(home),
+        clusters=frozenset(map(_text, value["clusters"])),
+        originals={ControlFile(file): _text(text) for file, text in value["originals"].items()},
+        home=None if home is None else _text(home),
     )
+
+
+def _text(value: object) -> str:
+    """A text as it is: what is written to a control file must not be made of anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value

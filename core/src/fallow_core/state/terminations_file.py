@@ -13,8 +13,10 @@ from typing import Any
 from fallow_core.model.task import ApplicationKey, TaskKey
 from fallow_core.qos.termination import FloorLoss, Hit, Phase, Route, Termination, Terminations
 from fallow_core.state.boot_file import BootFile
+from fallow_core.state.lost_files import LostFile, give_up, name_when_given_up
 
 FILE_NAME = "terminations.json"
+EFFECT = "terminations under way are forgotten, so their grace begins anew"
 
 _TIMES = ("ordered_at", "asked_at", "forced_at", "failed_at")
 
@@ -23,17 +25,28 @@ class TerminationsFile:
     """One file in the state directory, written before an order is given."""
 
     def __init__(self, state_dir: Path, boot_id: str | None = None) -> None:
-        self._file = BootFile(state_dir / FILE_NAME, "terminations", boot_id)
+        self._file = BootFile(state_dir / FILE_NAME, "terminations", boot_id, EFFECT)
+
+    @property
+    def lost(self) -> LostFile | None:
+        """The file, if it cannot be read and nothing was saved since."""
+        return self._file.lost
 
     def load(self, now: float) -> tuple[Terminations, str]:
         """The terminations of this boot, and an error message if they are lost."""
-        return self._file.load(partial(from_json, now=now), Terminations(), "terminations under way are forgotten")
+        found, lost = self._file.load(partial(from_json, now=now), Terminations()), self._file.lost
+        return found, "" if lost is None else f"{lost.path} {lost.why}: {lost.effect}"
 
     def save(self, terminations: Terminations) -> None:
-        """Write the terminations; they are on the disk when this returns.
+        """Write the terminations; they are on the disk when this returns. A lost file is renamed first: protecting the
+        host waits for nobody's decision.
 
         :raises StateError: they cannot be written.
         """
+        if self._file.lost is not None:
+            path = self._file.lost.path
+            give_up([(path, name_when_given_up(path))])
+            self._file.given_up()
         self._file.save(to_json(terminations))
 
 

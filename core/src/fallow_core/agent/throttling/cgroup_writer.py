@@ -46,9 +46,9 @@ class CgroupWriter:
         return self._changed.groups
 
     @property
-    def lost(self) -> str:
-        """Why the original values of an earlier process could not be loaded."""
-        return self._changed.lost
+    def originals_file(self) -> OriginalValuesFile:
+        """Where the original values are saved. While it is lost no group is changed."""
+        return self._changed.file
 
     @property
     def lacking(self) -> Mapping[str, ControlFile]:

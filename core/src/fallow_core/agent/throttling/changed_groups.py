@@ -10,12 +10,12 @@ from fallow_core.state.original_values import ChangedGroup, OriginalValuesFile
 
 
 class ChangedGroups:
-    """`groups`: by path. `lost`: why the groups of an earlier process could not be loaded."""
+    """`groups`: by path; none while `file` is lost. Then nothing can be saved, and so no group is changed."""
 
     def __init__(self, hierarchy: Hierarchy, file: OriginalValuesFile) -> None:
         self._hierarchy = hierarchy
-        self._file = file
-        self.groups, self.lost = file.load()
+        self.file = file
+        self.groups = file.load()
 
     def originals(self, group: str) -> Mapping[ControlFile, str]:
         """The original values of a group; empty if it was not changed."""
@@ -74,5 +74,5 @@ class ChangedGroups:
         return identity is not None and changed.identity in (None, identity)
 
     def _save(self, groups: dict[str, ChangedGroup]) -> None:
-        self._file.save(groups)
+        self.file.save(groups)
         self.groups = groups

@@ -17,6 +17,7 @@ from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.qos.need import NodeView
 from fallow_core.qos.relief import NodeRelief
+from fallow_core.state.lost_files import LostFile
 from fallow_core.state.original_values import OriginalValuesFile
 from fallow_hookspecs import Node, Process
 
@@ -32,15 +33,14 @@ class HostThrottling:
         self.policy = config.qos
         self.limiter: BatchLimiter | None = None
         found, self.lacking = hierarchies(files or Files(), str(config.host_root))
-        self._unreachable = {
-            group: why
-            for controller, why in self.lacking.items()
-            for group in OriginalValuesFile(config.state_dir, controller=controller).load()[0]
-        }
+        unused = {name: OriginalValuesFile(config.state_dir, controller=name) for name in self.lacking}
+        self._unreachable = {group: self.lacking[name] for name, file in unused.items() for group in file.load()}
+        self._files = list(unused.values())
         if "cpu" not in found:
             self.missing = self.lacking["cpu"]
             return
         trees = trees_of(found, config.state_dir, OWN_PREFIX + node.name)
+        self._files += [tree.writer.originals_file for tree in {id(tree): tree for tree in trees.values()}.values()]
         self.limiter = BatchLimiter(node, config.qos, trees, str(config.host_root).rstrip("/") + cpuset.KUBELET_STATE)
 
     def step(
@@ -93,17 +93,26 @@ class HostThrottling:
         return {name: why for name, why in found.items() if why}
 
     def problems(self) -> list[str]:
-        """What prevents enforcing strategies from their work, and what was lost."""
+        """What prevents enforcing strategies from their work."""
         policy = self.policy
         if self.limiter is None:
             modes = (policy.cpu_suppress.mode, policy.cgroup_reconcile.mode)
             return [f"batch is not slowed down: {self.missing}"] if StrategyMode.ENFORCE in modes else []
         writers = [tree.writer for tree in self.limiter.trees]
-        found = [writer.lost for writer in writers if writer.lost]
-        found += [f"memoryReclaim: {why}" for why in self._lacking("memory", policy.memory_reclaim.mode)]
+        found = [f"memoryReclaim: {why}" for why in self._lacking("memory", policy.memory_reclaim.mode)]
         if policy.cpu_suppress.cpuset is not Placing.OFF:
             found += [f"cpuSuppress.cpuset: {why}" for why in self._lacking("cpuset", policy.cpu_suppress.mode)]
         return found + [f"/{group}: {why}" for writer in writers for group, why in sorted(writer.problems.items())]
+
+    @property
+    def lost(self) -> list[LostFile]:
+        """The files with original values that cannot be read."""
+        return [file.lost for file in self._files if file.lost is not None]
+
+    def given_up(self) -> None:
+        """The lost files were renamed: what control groups have now counts as original."""
+        for file in self._files:
+            file.given_up()
 
     def changed_groups(self) -> dict[str, str]:
         """The groups that do not have their original values, each with the problem of its last change."""
