@@ -162,7 +162,7 @@ def test_status_shows_that_somebody_else_changed_a_size(world: World) -> None:
     world.hold("alpha/b acts")
     world.frameworks["b"].nodes["b1"].in_force = size(9)
     world.run(12)
-    assert "    somebody else changed the size" in status_lines(status(world))
+    assert "    in force: somebody else changed the size" in status_lines(status(world))
 
 
 def test_status_shows_a_lane_that_backs_off(world: World) -> None:

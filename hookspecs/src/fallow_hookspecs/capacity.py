@@ -200,6 +200,8 @@ class CapacityReport:
     `pending` is `None` if it is unknown. `largest_elsewhere` is the framework's largest node outside the requested
     nodes, if that is known: while it fits the largest task, no node here has to. `gangs` that span nodes are for core
     on Kubernetes; today core ignores them. `detail` names the peer of the plugin (address, version, leader).
+    `scheduler_start` tells one start of the framework's scheduler from another: it changes when the scheduler is
+    started anew or another one takes over; empty if unknown.
     """
 
     capabilities: Capabilities
@@ -210,3 +212,4 @@ class CapacityReport:
     gangs: tuple[GangReport, ...] = ()
     detail: str = ""
     largest_elsewhere: Resources | None = None
+    scheduler_start: str = ""

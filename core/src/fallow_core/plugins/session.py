@@ -17,6 +17,7 @@ from fallow_core.plugins.answers import sifted
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure, LaneState
 from fallow_core.plugins.session_reads import Reads
+from fallow_core.plugins.size_changes import SizeCause, SizeChanges
 from fallow_hookspecs import (
     Application,
     Capabilities,
@@ -108,6 +109,7 @@ class ClusterSession:
         self._before: dict[RowKey, Remembered] = {}
         self._reads = Reads(instance, publishing.report_interval_seconds)
         self._publishing: _Publishing | None = None
+        self._size_changes = SizeChanges()
 
     def remember(self, key: RowKey, before: Remembered) -> None:
         """What an earlier process knew of a row: it counts from the row's first report on."""
@@ -236,12 +238,12 @@ class ClusterSession:
         self.detail = outcome.detail
         rows, wrong = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
         write(self.refused.note("report", wrong))
-        self._take_rows(rows, now)
+        self._take_rows(rows, outcome.scheduler_start, now)
         seen = {RowKey(row.node, self.name, row.framework_node) for row in rows}
         self.inherited -= seen
         self._forget([key for key, row in self.rows.items() if key not in seen and _is_over(row)])
 
-    def _take_rows(self, reported: Sequence[ReportRow], now: float) -> None:
+    def _take_rows(self, reported: Sequence[ReportRow], scheduler_start: str, now: float) -> None:
         for report in reported:
             key = RowKey(report.node, self.name, report.framework_node)
             before = self.rows.get(key)
@@ -251,9 +253,18 @@ class ClusterSession:
                 self._event(logging.INFO, "node_seen", key, state=row.state)
             elif row.state is not before.state:
                 self._event(logging.INFO, "node_state", key, state=row.state)
-            if row.foreign is not None and (before is None or row.foreign != before.foreign):
-                self._event(logging.WARNING, "size_changed_by_others", key, **asdict(row.foreign))
-            self._put(row)
+            self._put(self._explained(before, row, scheduler_start, now))
+
+    def _explained(self, before: Row | None, row: Row, scheduler_start: str, now: float) -> Row:
+        """The row with the reason for a size in force that is none of those in flight; it is logged once."""
+        cause = self._size_changes.cause(before, row, scheduler_start, now)
+        if cause is None or row.in_force is None:
+            return row
+        if cause is SizeCause.OTHERS:
+            self._event(logging.WARNING, "size_changed_by_others", row.key, **asdict(row.in_force))
+        else:
+            self._event(logging.INFO, "size_in_force", row.key, **asdict(row.in_force), why=cause)
+        return replace(row, foreign_why=cause)
 
     def _put(self, row: Row) -> None:
         """Replace a row; whether it changed in more than its age is noted for the next round."""
@@ -266,6 +277,7 @@ class ClusterSession:
         """Rows that are no longer there."""
         for key in keys:
             self.rows.pop(key, None)
+            self._size_changes.forget(key)
             self._changed.add(key)
         self.inherited = self.inherited & self.rows.keys()
 
@@ -302,6 +314,8 @@ class ClusterSession:
         if outcome.daemons != self.daemons.get(node):
             pids = [daemon.process.pid for daemon in outcome.daemons]
             event(log, logging.INFO, "daemons_seen", cluster=self.name, node=node, pids=pids)
+            if node in self.daemons:
+                self._size_changes.note_daemons(self.daemons[node], outcome.daemons, now)
             self.daemons[node] = outcome.daemons
             self._reads.report_soon()  # a daemon that starts registers with a size of its own
 
@@ -309,17 +323,19 @@ class ClusterSession:
         outcome = publishing.call.outcome
         answers: dict[tuple[str, str], OfferAnswer] = {}
         rows: tuple[ReportRow, ...] = ()
+        scheduler_start = ""
         if isinstance(outcome, Failure):
             self._note_failure("offers", outcome)
         else:
             self.failing.pop("offers", None)
             answers = {(answer.node, answer.framework_node): answer for answer in outcome.answers}
             rows, _ = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
+            scheduler_start = outcome.scheduler_start
         for key in publishing.keys:
             if key in self.rows:
                 answer = answers.get((key.node, key.framework_node))
                 self._put(self._answered(self.rows[key], publishing.sent_at, answer, now))
-        self._take_rows(rows, now)
+        self._take_rows(rows, scheduler_start, now)
         self._reads.report_soon()
 
     def _answered(self, row: Row, sent_at: float, answer: OfferAnswer | None, now: float) -> Row:

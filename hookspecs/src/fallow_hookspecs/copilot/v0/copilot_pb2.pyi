@@ -317,7 +317,7 @@ class Capabilities(_message.Message):
     def __init__(self, cpu: _Optional[_Union[ResourceCapability, _Mapping]] = ..., memory: _Optional[_Union[ResourceCapability, _Mapping]] = ..., ends_single_tasks: _Optional[bool] = ..., ends_gracefully: _Optional[bool] = ..., reports_progress: _Optional[bool] = ..., has_gangs: _Optional[bool] = ..., offer_lasts_seconds: _Optional[int] = ...) -> None: ...
 
 class CapacityReport(_message.Message):
-    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere")
+    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere", "scheduler_start")
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
@@ -326,6 +326,7 @@ class CapacityReport(_message.Message):
     GANGS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     LARGEST_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_START_FIELD_NUMBER: _ClassVar[int]
     capabilities: Capabilities
     rows: _containers.RepeatedCompositeFieldContainer[ReportRow]
     answers: _containers.RepeatedCompositeFieldContainer[OfferAnswer]
@@ -334,7 +335,8 @@ class CapacityReport(_message.Message):
     gangs: _containers.RepeatedCompositeFieldContainer[GangReport]
     detail: str
     largest_elsewhere: Resources
-    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+    scheduler_start: str
+    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ..., scheduler_start: _Optional[str] = ...) -> None: ...
 
 class Process(_message.Message):
     __slots__ = ("pid", "start_ticks")

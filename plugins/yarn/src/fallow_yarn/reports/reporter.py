@@ -69,6 +69,7 @@ class Reporter:
             applications=self.applications,
             detail="; ".join(filter(None, notes)),
             largest_elsewhere=largest_elsewhere(reading.nodes, own, self._vcore_milli),
+            scheduler_start=_start(self._manager.addresses.name, facts),
         )
 
     def _rows(self, node: Node, observed: Observation) -> Iterator[ReportRow]:
@@ -110,3 +111,8 @@ class Reporter:
         elif not waits:
             self._waiting = ()
         return ""
+
+
+def _start(name: str, facts: Facts) -> str:
+    started_on = facts.identity.started_on
+    return "" if started_on is None else f"{name}@{started_on}"
