@@ -41,7 +41,8 @@ class Pod:
 class Node:
     """A Kubernetes node, or a bare host in standalone mode. `addresses` are its host names and IP addresses.
 
-    `pods` are filled on Kubernetes only; elsewhere they are empty.
+    `pods` are filled on Kubernetes only; elsewhere they are empty. `lendable`: what could be lent there now, to all
+    frameworks together; known to `diagnose` only, and `None` if it could not be measured.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
+    lendable: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

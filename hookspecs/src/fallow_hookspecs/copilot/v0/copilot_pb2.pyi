@@ -143,7 +143,7 @@ class Pod(_message.Message):
     def __init__(self, uid: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "addresses", "labels", "annotations", "pods")
+    __slots__ = ("name", "addresses", "labels", "annotations", "pods", "lendable")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -163,12 +163,14 @@ class Node(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
     PODS_FIELD_NUMBER: _ClassVar[int]
+    LENDABLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     addresses: _containers.RepeatedScalarFieldContainer[str]
     labels: _containers.ScalarMap[str, str]
     annotations: _containers.ScalarMap[str, str]
     pods: _containers.RepeatedCompositeFieldContainer[Pod]
-    def __init__(self, name: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., pods: _Optional[_Iterable[_Union[Pod, _Mapping]]] = ...) -> None: ...
+    lendable: Resources
+    def __init__(self, name: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., pods: _Optional[_Iterable[_Union[Pod, _Mapping]]] = ..., lendable: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
 
 class TakeBack(_message.Message):
     __slots__ = ("cpu_notice_seconds", "memory_notice_seconds")

@@ -19,7 +19,7 @@ from fallow_yarn.errors import (
     UnknownHostError,
     YarnError,
 )
-from fallow_yarn.model.size import Size
+from fallow_yarn.model.size import size_within
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.readings import Facts, Reading, floor_of, live
@@ -107,12 +107,12 @@ def _node(
     yield registered(node, ids, found, spec, addresses, reading.nodes, probes.processes(()) if not ids else ())
     if not found:
         return
-    floor, host = floor_of(facts), probes.host_size()
-    used = [reading.nodes[node_id].node.used for node_id in found]
-    total = Size(sum(size.memory_mb for size in used), sum(size.vcores for size in used))
-    lend = None if host is None else sizes.lendable(host, total, spec.vcore_milli)
+    floor, most = floor_of(facts), node.lendable
+    lend = None
+    if most is not None:
+        lend = size_within(cpu_milli=most.cpu_milli, memory_bytes=most.memory_bytes, vcore_milli=spec.vcore_milli)
     if lend is None:
-        yield Finding(subject=f"room on {node.name}", ok=None, detail="this host's size cannot be read from /proc")
+        yield Finding(subject=f"room on {node.name}", ok=None, detail="what this host can lend is not known")
     else:
         yield sizes.room(node.name, len(found), floor, lend)
     for node_id in found:
