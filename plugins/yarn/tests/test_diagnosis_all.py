@@ -172,7 +172,7 @@ def test_no_finding_that_is_wrong_is_without_advice_and_none_is_told_twice(fakes
     fakes.disk = 99.0
     found = fakes.findings()
     wrong = {subject for subject, finding in found.items() if finding.ok is False}
-    assert len(wrong) == 7
+    assert len(wrong) == 6
 
 
 @pytest.mark.parametrize("failure", [ConnectionLostError("closed"), YarnError("odd")])
