@@ -106,6 +106,7 @@ class YarnInstance:
         live_ids = live(own, readings)
         daemons = node_managers(live_ids, self._daemons.get(node.name, ()), self._proc_root, listed.node_managers)
         self._daemons[node.name] = daemons
+        self._own.note_running(node, (process.pid for process in listed.node_managers))
         self._own.note_listening(node, live_ids, daemons, self._ticks())
         problems = listed.problems
         if self._capabilities is None:

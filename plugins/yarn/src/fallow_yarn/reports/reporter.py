@@ -60,7 +60,8 @@ class Reporter:
         notes = [f"ResourceManager {facts.identity.version} at {self._manager.addresses}"]
         if (largest := largest_container(reading.nodes.values(), facts)) is not None:
             notes.append(f"containers of at most {size_words(largest)}")
-        notes += [observed.problem, self._read_applications(reading.metrics, deadline)]
+        notes += [self._own.unmatched(nodes), observed.problem]
+        notes += [self._read_applications(reading.metrics, deadline)]
         own = {row.framework_node for row in rows}
         return CapacityReport(
             capabilities=capabilities(facts),
