@@ -55,11 +55,12 @@ class Sent:
 class Row:
     """What is known of one row. `measured_at` is when the request of the newest report began.
 
-    `resend`: the newest size sent did not arrive, or somebody else changed it. `foreign` is a size in force that is
-    none of ours; `foreign_why` says how it may have come there, in words. `last_sent` is the newest size that was sent
-    and not refused: a plugin may send it again by itself. `arrived_sent_at` is when the newest size that was seen in
-    force was sent; what is in flight from before is believed, and no longer the newest. `refreshed_at` is when the
-    framework last took a size. `refusal`: why the framework did not take the newest size, since `refused_at`.
+    `partitions`: those whose pending requests it can serve; empty: all. `resend`: the newest size sent did not arrive,
+    or somebody else changed it. `foreign` is a size in force that is none of ours; `foreign_why` says how it may have
+    come there, in words. `last_sent` is the newest size that was sent and not refused: a plugin may send it again by
+    itself. `arrived_sent_at` is when the newest size that was seen in force was sent; what is in flight from before is
+    believed, and no longer the newest. `refreshed_at` is when the framework last took a size. `refusal`: why the
+    framework did not take the newest size, since `refused_at`.
     """
 
     key: RowKey
@@ -71,6 +72,7 @@ class Row:
     in_force: Resources | None = None
     maximum: Resources | None = None
     started_at: float | None = None
+    partitions: tuple[str, ...] = ()
     in_flight: tuple[Sent, ...] = ()
     resend: bool = False
     foreign: Resources | None = None
@@ -130,6 +132,7 @@ def observed(row: Row | None, key: RowKey, report: ReportRow, now: float, in_fli
         measured_at=asked_at,
         in_force=row.in_force if in_force is None else in_force,
         started_at=None if report.started_age_seconds is None else now - report.started_age_seconds,
+        partitions=report.partitions,
     )
     return seen if in_force is None else _settled(seen, row.in_force, in_force, in_flight_seconds)
 

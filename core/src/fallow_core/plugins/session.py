@@ -1,12 +1,12 @@
 """One cluster: its plugin instance, its rows, what it last said. Starts calls and takes their results; never waits."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from fallow_core.ledger import rows as ledger_rows
-from fallow_core.ledger.implausible import wrong_pending, wrong_row, wrong_size, wrong_task
+from fallow_core.ledger.implausible import wrong_partitions, wrong_pending, wrong_row, wrong_size, wrong_task
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.log import event, write
 from fallow_core.model.listed import ListedTasks, listed
@@ -91,6 +91,7 @@ class ClusterSession:
         self.policy = policy
         self.rows: dict[RowKey, Row] = {}
         self.pending: Pending | None = None
+        self.pending_by_partition: Mapping[str, Pending] = {}
         self.largest_elsewhere: Resources | None = None
         self.capabilities: Capabilities | None = None
         self.detail = ""
@@ -133,6 +134,7 @@ class ClusterSession:
             self._put(_ended(row, now))
         self.inherited = frozenset(self.rows)
         self.pending, self.applications = old.pending, old.applications
+        self.pending_by_partition = old.pending_by_partition
         self.daemons, self.lists, self.counts = old.daemons, old.lists, old.counts
         self.published_at = old.published_at
 
@@ -149,6 +151,7 @@ class ClusterSession:
             publishing=self.publishing,
             published_at=self.published_at,
             pending=self.pending,
+            pending_by_partition=self.pending_by_partition,
             capabilities=self.capabilities,
             largest_elsewhere=self.largest_elsewhere,
             daemons=self.daemons,
@@ -226,9 +229,12 @@ class ClusterSession:
         self.failing.pop("report", None)
         self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
         self.reported_at = now
+        by_partition = outcome.pending_by_partition
         why = "" if outcome.pending is None else wrong_pending(outcome.pending)
+        why = why or wrong_partitions(by_partition)
         write(self.refused.note("pending", {"the cluster": why} if why else {}))
         self.pending = None if why else outcome.pending
+        self.pending_by_partition = {} if why else by_partition
         elsewhere = outcome.largest_elsewhere
         why = "" if elsewhere is None else wrong_size("largest_elsewhere", elsewhere)
         write(self.refused.note("largest node elsewhere", {"the cluster": why} if why else {}))

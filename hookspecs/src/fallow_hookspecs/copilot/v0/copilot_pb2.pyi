@@ -215,7 +215,7 @@ class OfferAnswer(_message.Message):
     def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., accepted: _Optional[_Union[Resources, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ReportRow(_message.Message):
-    __slots__ = ("node", "framework_node", "age_seconds", "state", "allocated_cpu_milli", "allocated_memory_bytes", "in_force_cpu_milli", "in_force_memory_bytes", "unit_cpu_milli", "unit_memory_bytes", "floor_cpu_milli", "floor_memory_bytes", "maximum_cpu_milli", "maximum_memory_bytes", "started_age_seconds")
+    __slots__ = ("node", "framework_node", "age_seconds", "state", "allocated_cpu_milli", "allocated_memory_bytes", "in_force_cpu_milli", "in_force_memory_bytes", "unit_cpu_milli", "unit_memory_bytes", "floor_cpu_milli", "floor_memory_bytes", "maximum_cpu_milli", "maximum_memory_bytes", "started_age_seconds", "partitions")
     NODE_FIELD_NUMBER: _ClassVar[int]
     FRAMEWORK_NODE_FIELD_NUMBER: _ClassVar[int]
     AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -231,6 +231,7 @@ class ReportRow(_message.Message):
     MAXIMUM_CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
     MAXIMUM_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     STARTED_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     node: str
     framework_node: str
     age_seconds: float
@@ -246,7 +247,8 @@ class ReportRow(_message.Message):
     maximum_cpu_milli: int
     maximum_memory_bytes: int
     started_age_seconds: float
-    def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., age_seconds: _Optional[float] = ..., state: _Optional[_Union[NodeState, str]] = ..., allocated_cpu_milli: _Optional[int] = ..., allocated_memory_bytes: _Optional[int] = ..., in_force_cpu_milli: _Optional[int] = ..., in_force_memory_bytes: _Optional[int] = ..., unit_cpu_milli: _Optional[int] = ..., unit_memory_bytes: _Optional[int] = ..., floor_cpu_milli: _Optional[int] = ..., floor_memory_bytes: _Optional[int] = ..., maximum_cpu_milli: _Optional[int] = ..., maximum_memory_bytes: _Optional[int] = ..., started_age_seconds: _Optional[float] = ...) -> None: ...
+    partitions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., age_seconds: _Optional[float] = ..., state: _Optional[_Union[NodeState, str]] = ..., allocated_cpu_milli: _Optional[int] = ..., allocated_memory_bytes: _Optional[int] = ..., in_force_cpu_milli: _Optional[int] = ..., in_force_memory_bytes: _Optional[int] = ..., unit_cpu_milli: _Optional[int] = ..., unit_memory_bytes: _Optional[int] = ..., floor_cpu_milli: _Optional[int] = ..., floor_memory_bytes: _Optional[int] = ..., maximum_cpu_milli: _Optional[int] = ..., maximum_memory_bytes: _Optional[int] = ..., started_age_seconds: _Optional[float] = ..., partitions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Pending(_message.Message):
     __slots__ = ("total", "smallest", "largest", "detail")
@@ -319,7 +321,14 @@ class Capabilities(_message.Message):
     def __init__(self, cpu: _Optional[_Union[ResourceCapability, _Mapping]] = ..., memory: _Optional[_Union[ResourceCapability, _Mapping]] = ..., ends_single_tasks: _Optional[bool] = ..., ends_gracefully: _Optional[bool] = ..., reports_progress: _Optional[bool] = ..., has_gangs: _Optional[bool] = ..., offer_lasts_seconds: _Optional[int] = ...) -> None: ...
 
 class CapacityReport(_message.Message):
-    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere", "scheduler_start")
+    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere", "scheduler_start", "pending_by_partition")
+    class PendingByPartitionEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Pending
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Pending, _Mapping]] = ...) -> None: ...
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
@@ -329,6 +338,7 @@ class CapacityReport(_message.Message):
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     LARGEST_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
     SCHEDULER_START_FIELD_NUMBER: _ClassVar[int]
+    PENDING_BY_PARTITION_FIELD_NUMBER: _ClassVar[int]
     capabilities: Capabilities
     rows: _containers.RepeatedCompositeFieldContainer[ReportRow]
     answers: _containers.RepeatedCompositeFieldContainer[OfferAnswer]
@@ -338,7 +348,8 @@ class CapacityReport(_message.Message):
     detail: str
     largest_elsewhere: Resources
     scheduler_start: str
-    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ..., scheduler_start: _Optional[str] = ...) -> None: ...
+    pending_by_partition: _containers.MessageMap[str, Pending]
+    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ..., scheduler_start: _Optional[str] = ..., pending_by_partition: _Optional[_Mapping[str, Pending]] = ...) -> None: ...
 
 class Process(_message.Message):
     __slots__ = ("pid", "start_ticks")
