@@ -101,6 +101,7 @@ class Framework:
         self.carries_out = False
         self.refuses: dict[str, Refusal] = {}
         self.lasts_seconds: int | None = None
+        self.scheduler_start = "first"
         self.calls: list[tuple[Offer, ...]] = []
         self.reports = 0
         self.closed = threading.Event()
@@ -121,6 +122,7 @@ class Framework:
             rows=tuple(self._row(name, node) for name, node in self.nodes.items() if node.listed),
             answers=answers,
             detail="a framework in memory",
+            scheduler_start=self.scheduler_start,
         )
         return self.spoils(report)
 

@@ -42,7 +42,7 @@ def row(on: str, **changes: Any) -> Answer:
         "offer": size(5, 5),
         "due": None,
         "original": None,
-        "changed_by_others": None,
+        "in_force_why": "",
         "refusal": "",
         **changes,
     }

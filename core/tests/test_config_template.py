@@ -9,6 +9,7 @@ from fallow_core.config.capacity_models import NodeModel, PoolModel, WindowModel
 from fallow_core.config.document import read
 from fallow_core.config.models import ClusterFile, CoreFile
 from fallow_core.config.template import CORE_TEMPLATE, cluster_template
+from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS
 from fallow_hookspecs import Plugin
 
 SOURCE = '''
@@ -81,6 +82,10 @@ def test_the_core_template_shows_the_defaults(tmp_path: Path) -> None:
     shown = CoreFile.model_validate(all_set(CORE_TEMPLATE, tmp_path / "x.yaml"))
     default = CoreFile.model_validate({"apiVersion": "fallow/v1", "kind": "Fallow"})
     assert shown.model_dump(exclude=without_default) == default.model_dump(exclude=without_default)
+
+
+def test_the_core_template_says_how_short_a_notice_may_be() -> None:
+    assert f"notice: the time that tasks get,\n# from {LEAST_NOTICE_SECONDS}s, the shortest" in CORE_TEMPLATE
 
 
 def test_the_cluster_template_has_every_key(tmp_path: Path) -> None:

@@ -45,6 +45,8 @@ class Diagnosed(Framework):
         self._diagnose = diagnose
 
     def diagnose(self, nodes: tuple[Node, ...], timeout_seconds: float) -> tuple[Finding, ...]:
+        assert all(node.lendable is not None and node.lendable.memory_bytes > 0 for node in nodes)
+        nodes = tuple(replace(node, lendable=None) for node in nodes)
         assert (nodes, timeout_seconds) == ((NODE,), clusters.DIAGNOSE_SECONDS)
         return tuple(self._diagnose())
 

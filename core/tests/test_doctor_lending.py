@@ -13,7 +13,8 @@ HALF = NodePolicies(
 
 def found(host: FakeHost, policies: NodePolicies = HALF, **batch_used: int) -> dict[str, Finding]:
     names: dict[ResourceName, int] = {"cpu": batch_used.get("cpu", 0), "memory": batch_used.get("memory", 0)}
-    return {each.subject: each for each in lending.findings(policies, Node(name="n1"), names, host, lambda _: None)}
+    measured = lending.measured(policies, Node(name="n1"), names, host, lambda _: None)
+    return {each.subject: each for each in lending.findings(measured)}
 
 
 def busy(shares_of_ten: int) -> FakeHost:
@@ -54,3 +55,10 @@ def test_a_resource_that_cannot_be_measured_is_not_known() -> None:
     host = busy(1)
     host.lacks = {"cpu": "no counters"}
     assert found(host)["CPU to lend"].detail == "not known: no counters"
+
+
+def test_plugins_are_told_what_can_be_lent_by_the_policy_of_the_host() -> None:
+    host = busy(3)
+    assert lending.amounts(lending.measured(HALF, Node(name="n1"), {}, host, lambda _: None)) == size(2)
+    host.lacks = {"cpu": "no counters"}
+    assert lending.amounts(lending.measured(HALF, Node(name="n1"), {}, host, lambda _: None)) is None

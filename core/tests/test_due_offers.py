@@ -7,7 +7,7 @@ from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.rows import Row, RowKey, answered, observed, refused, sent, unanswered
 from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, PublishingPolicy, ResourcePolicy, Sharing
 from fallow_core.model.sample import NodeSample, Usage
-from fallow_hookspecs import NodeState, ReportRow, Resources
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, Resources
 
 A, B = (RowKey("node", f"yarn/{name}", f"nm-{name}:1") for name in "ab")
 POLICY = PublishingPolicy(dead_band_percent=10)
@@ -121,6 +121,15 @@ def test_a_fall_of_half_a_drain_step_is_due_while_another_account_waits() -> Non
     publisher = Publisher()
     found = [publisher.due(now, size(92), nearly, full) for now in (0, 360)]
     assert [[due.key for due in each] for each in found] == [[], [B]], "one unit is less than half a step"
+
+
+def test_a_fall_for_another_row_of_the_same_account_says_so() -> None:
+    second = A._replace(framework_node=A.framework_node + "2")
+    publisher = Publisher()
+    idle, full = row(A, size(49), allocated=10), row(second, size(40), allocated=40)
+    assert [publisher.due(now, size(92), idle, full) for now in (0, 359)] == [[], []]
+    (falls, *_) = publisher.due(360, size(92), idle, full)
+    assert falls.why == "; ".join(f"{name}: another node of the same account waits for it" for name in RESOURCE_NAMES)
 
 
 def test_nobody_waits_for_a_growth_that_would_not_be_due() -> None:

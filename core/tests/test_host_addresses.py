@@ -90,3 +90,15 @@ def test_a_host_that_nobody_can_name_has_its_own_name(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(socket, "gethostbyaddr", unknown)
     assert host_addresses(tmp_path) == ("localhost", "nm-7")
+
+
+def test_a_host_has_the_names_that_the_hosts_file_gives_its_addresses_but_the_loopback(net: Path) -> None:
+    (net / "fib_trie").write_text(FIB_TRIE)
+    (net / "if_inet6").write_text(IF_INET6)
+    hosts = net / "hosts"
+    hosts.write_text(
+        "127.0.0.1 localhost behind-a-tunnel\n10.0.0.5 batch-7 batch-7.lan # once nm-6\n10.0.0.6 batch-8\n\n"
+        "2001:0db8:0:0::5 batch-7-v6\nnonsense batch-9\n"
+    )
+    plain = set(host_addresses(net.parent, net / "none"))
+    assert set(host_addresses(net.parent, hosts)) - plain == {"batch-7", "batch-7.lan", "batch-7-v6"}

@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from fallow_core.cli.live.columns import Column, cut, fit, wrapped
+from fallow_core.cli.live.columns import Column, cut, cut_middle, fit, wrapped
 from fallow_core.cli.live.filter_sort import filter_and_sort
 from fallow_core.cli.live.panels import bar, panels
 from fallow_core.cli.live.screen import Extra, Frame, rooms, screen
@@ -210,6 +210,13 @@ def test_a_wide_character_counts_as_two_and_nothing_reaches_the_terminal_that_wo
     assert cut("日本語", 5) == "日本~"
     assert cut("日本語", 4) == "日 ~"
     assert cut("container_12", 5, keep_end=True) == "~r_12"
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(40, "container_17_0001_01_000005"), (12, "cont~_000005"), (3, "c~5"), (2, "c~"), (0, "")]
+)
+def test_a_name_that_is_too_long_keeps_both_ends(width: int, shown: str) -> None:
+    assert cut_middle("container_17_0001_01_000005", width) == shown
     assert cut("a\x1b[2Jb", 10) == "a�[2Jb"
     assert cut("abc", 0) == ""
 

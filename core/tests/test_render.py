@@ -164,7 +164,7 @@ def test_status_shows_that_somebody_else_changed_a_size(world: World) -> None:
     world.hold("alpha/b acts")
     world.frameworks["b"].nodes["b1"].in_force = size(9)
     world.run(12)
-    assert "    somebody else changed the size" in status_lines(status(world))
+    assert "    in force: somebody else changed the size" in status_lines(status(world))
 
 
 def test_status_shows_a_lane_that_backs_off(world: World) -> None:
@@ -319,9 +319,11 @@ def test_restore_says_what_became_of_each_row(world: World) -> None:
     answer = restore.outcome(status(world, failed={"alpha/c": LONG_REASON}))
     text = readable(restored(answer))
     assert not answer.done
-    assert "alpha/a a1: restored; still allocated above it: cpu; in force CPU, cores: 8.00, memory, GiB: 8.00" in text
-    assert f"alpha/a {LONG_NAME}: restored; in force CPU, cores: 128.00, memory, GiB: 128.00" in text
-    assert "alpha/b b1: NOT restored: refused: this node is refused: access denied; in force" in text
+    over = "restored; more CPU than that is still allocated; it has 8.00 cores and 8.00 GiB of memory"
+    assert f"alpha/a a1: {over}" in text
+    assert f"alpha/a {LONG_NAME}: restored; it has 128.00 cores and 128.00 GiB of memory" in text
+    assert "alpha/b b1: NOT restored: refused: this node is refused: access denied; it has " in text
+    assert "; Fallow found " in text
     assert "! alpha/c: resourceManager.admin" in text
 
 

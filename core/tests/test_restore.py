@@ -199,7 +199,7 @@ def test_work_above_the_size_found_first_is_told(settings: Config, host: FakeHos
     framework.nodes["a1"].allocated = size(9, 1)
     answer = restore.restore(settings, "ada")
     assert answer.done
-    assert [row.detail for row in answer.rows] == ["restored; still allocated above it: cpu"]
+    assert [row.detail for row in answer.rows] == ["restored; more CPU than that is still allocated"]
 
 
 def test_a_row_whose_size_in_force_is_not_known_is_not_done() -> None:

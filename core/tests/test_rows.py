@@ -117,6 +117,15 @@ def test_an_unanswered_size_that_was_carried_out_is_nobody_elses() -> None:
     assert (row.in_force, row.foreign, row.in_flight) == (size(8), None, ())
 
 
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_size_sent_before_that_comes_into_force_again_is_nobody_elses(answer: bool) -> None:
+    row = see(send(first(5), 8, 10, answer=answer), 72, report(8))
+    row = see(row, 80, report(3))
+    assert (row.foreign, row.last_sent) == (size(3), size(8))
+    row = see(row, 90, report(8))
+    assert (row.foreign, row.resend) == (None, True), "what was sent with it, as a notice, has to be sent again"
+
+
 def test_an_unanswered_size_outlives_the_confirmation_of_a_later_one() -> None:
     row = send(send(first(5), 8, 10, answer=False), 3, 20)
     assert see(row, 22, report(3)).belief("cpu") == 8

@@ -8,6 +8,7 @@ from fallow_core.model.policy import AccountPolicy, PublishingMode, PublishingPo
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import LaneState
 from fallow_core.plugins.session import ClusterSession
+from fallow_core.plugins.size_changes import SizeCause
 from fallow_hookspecs import (
     Capabilities,
     CapacityReport,
@@ -164,6 +165,45 @@ def test_a_size_that_somebody_else_set_is_told_once_and_put_right(
         f"size_changed_by_others cluster=alpha/a node=a1 cpu_milli=11000 memory_bytes={11 * GIB}"
     ]
     assert world.sizes()["a1"].cpu_milli == 10_000
+
+
+def whys(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The reasons given for sizes in force that Fallow did not just send."""
+    assert not lines(caplog, "size_changed_by_others")
+    return [line.split('why="')[1].rstrip('"') for line in lines(caplog, "size_in_force")]
+
+
+def test_the_size_of_a_daemon_that_was_started_anew_is_nobody_elses(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    world.run(20)
+    world.frameworks["a"].restart("a1", size(11))
+    world.run(20)
+    assert whys(caplog) == [SizeCause.REGISTERED]
+
+
+def test_a_size_that_another_scheduler_has_is_nobody_elses_and_neither_is_the_one_that_is_sent_again(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    world.run(20)
+    node = world.frameworks["a"].nodes["a1"]
+    sent, node.in_force = node.in_force, size(5)
+    world.frameworks["a"].scheduler_start = "second"
+    world.run(20)
+    assert world.row("a", "a1").foreign_why == SizeCause.SCHEDULER
+    node.in_force = sent
+    world.run(20)
+    assert whys(caplog) == [SizeCause.SCHEDULER, SizeCause.RESENT]
+    assert world.row("a", "a1").foreign is None
+
+
+def test_a_size_that_never_comes_into_force_is_said_to_be_that(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    world.frameworks["a"].delay_seconds = 1e9
+    world.run(IN_FLIGHT_SECONDS + 20)
+    assert whys(caplog) == [SizeCause.LOST]
 
 
 # Reports

@@ -155,6 +155,23 @@ def test_a_framework_that_does_not_answer_does_not_keep_it_from_stopping(
     run_until(fallow, lambda: framework.calls)
     hangs.set()
     assert lines("left_without_answer") == ["left_without_answer seconds=0.2"]
+    assert lines("stop_waits") == [f'stop_waits cluster=alpha/etl at_most_seconds=0.2 skip="{process.SKIP}"']
+
+
+def test_a_stop_says_that_the_cluster_it_waits_for_fails(
+    folder: Path, framework: Framework, lines: Lines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "LEAVE_SECONDS", 0.2)
+    fallow = standalone(config(folder, {"etl": framework}), loaded_host())
+
+    def dies() -> bool:
+        framework.fails = framework.reports_fail = ConnectionError("refused")
+        return bool(fallow.clusters["alpha/etl"].failing)
+
+    until(fallow, sized(framework, size(6)))
+    run_until(fallow, dies)
+    (told,) = lines("stop_waits")
+    assert told.endswith('report failed: ConnectionError: refused"')
 
 
 def test_while_it_stops_requests_are_refused_at_once(

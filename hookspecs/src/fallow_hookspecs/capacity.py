@@ -41,7 +41,8 @@ class Pod:
 class Node:
     """A Kubernetes node, or a bare host in standalone mode. `addresses` are its host names and IP addresses.
 
-    `pods` are filled on Kubernetes only; elsewhere they are empty.
+    `pods` are filled on Kubernetes only; elsewhere they are empty. `lendable`: what could be lent there now, to all
+    frameworks together; known to `diagnose` only, and `None` if it could not be measured.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     pods: tuple[Pod, ...] = ()
+    lendable: Resources | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,9 @@ class ReportRow:
     `in_force` is the size that the scheduler works with, not the one it was last sent; `None` if it is unknown. Sizes
     are multiples of `unit`. `floor` is the smallest size at which the framework can keep the node. Core offers less
     only if pressure terminates the tasks in the floor repeatedly. `maximum` is the largest size that the node can use.
-    `started_age_seconds`: how long ago the framework's node started, if that is known.
+    `started_age_seconds`: how long ago the framework's node started, if that is known. `partitions`: the partitions of
+    the framework's nodes (such as YARN's node labels) whose pending requests this node can serve; the empty name is the
+    default partition. Empty: it can serve all.
     """
 
     node: str
@@ -120,6 +124,7 @@ class ReportRow:
     floor: Resources
     maximum: Resources | None = None
     started_age_seconds: float | None = None
+    partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,16 +202,21 @@ class CapacityReport:
 
     `answers` has one entry for each offer of the call. `rows` has one entry for each of the framework's nodes on the
     requested nodes that the plugin has news of. A missing row means no news, not zero: the row from before ages.
-    `pending` is `None` if it is unknown. `largest_elsewhere` is the framework's largest node outside the requested
-    nodes, if that is known: while it fits the largest task, no node here has to. `gangs` that span nodes are for core
-    on Kubernetes; today core ignores them. `detail` names the peer of the plugin (address, version, leader).
+    `pending` is `None` if it is unknown. `pending_by_partition` is the part of each partition of a framework that has
+    several; a partition that is missing there is unknown, not zero. `largest_elsewhere` is the framework's largest node
+    outside the requested nodes, if that is known: while it fits the largest task, no node here has to. `gangs` that
+    span nodes are for core on Kubernetes; today core ignores them. `detail` names the peer of the plugin (address,
+    version, leader). `scheduler_start` tells one start of the framework's scheduler from another: it changes when the
+    scheduler is started anew or another one takes over; empty if unknown.
     """
 
     capabilities: Capabilities
     rows: tuple[ReportRow, ...]
     answers: tuple[OfferAnswer, ...] = ()
     pending: Pending | None = None
+    pending_by_partition: Mapping[str, Pending] = field(default_factory=dict)
     applications: tuple[Application, ...] = ()
     gangs: tuple[GangReport, ...] = ()
     detail: str = ""
     largest_elsewhere: Resources | None = None
+    scheduler_start: str = ""

@@ -1,14 +1,14 @@
 """What a diagnosis looks at, as a test wants it to be."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from plugins.yarn.tests.yarn_fakes import GIB, HOST, NODE_ID, FakeManager, entry, reading, spec
 
-from fallow_hookspecs import Daemon, Finding, Node, Process
+from fallow_hookspecs import Daemon, Finding, Node, Process, Resources
 from fallow_yarn.diagnosis.daemon_conf import DaemonConf
 from fallow_yarn.diagnosis.diagnose import diagnose
-from fallow_yarn.diagnosis.probes import HostSize, Page, Probes
+from fallow_yarn.diagnosis.probes import Page, Probes
 from fallow_yarn.errors import YarnError
 from fallow_yarn.model.node_matching import by_host, own_ids
 from fallow_yarn.model.size import Size
@@ -20,7 +20,7 @@ from fallow_yarn.security.web_access import WebAccess
 from fallow_yarn.settings.rm_addresses import RmAddresses, are_local, rm_addresses
 
 EXECUTORS = "org.apache.hadoop.yarn.server.nodemanager."
-HOST_SIZE = HostSize(cpus=8, memory_bytes=32 * GIB, available_bytes=20 * GIB)
+LENDABLE = Resources(8_999, 22 * GIB)
 CONF = DaemonConf({"some.key": "some value"})
 LARGEST = entry("big:1", capability=Size(99_000, 99), in_force=Size(99_000, 99))
 
@@ -81,7 +81,7 @@ class Fakes:
     manager: Manager = field(default_factory=Manager)
     manager_says: Page = field(default_factory=manager_page)
     node_says: Page = field(default_factory=node_page)
-    host: HostSize | None = HOST_SIZE
+    lendable: Resources | None = LENDABLE
     disk: float | None = 50.0
     cgroups: tuple[str, ...] = ()
     running: list[str | None] = field(default_factory=lambda: [NODE_ID])
@@ -95,7 +95,8 @@ class Fakes:
         def own(node: Node, ids: Collection[str]) -> list[str]:
             return own_ids(by_host(ids), node, wanted.rules(manager_is_local=are_local((self.manager.addresses,))))
 
-        found = diagnose(self.manager, wanted, access(wanted), own, (HOST,), Deadline.after(5), self._probes())
+        host = replace(HOST, lendable=self.lendable)
+        found = diagnose(self.manager, wanted, access(wanted), own, (host,), Deadline.after(5), self._probes())
         by_subject = {finding.subject: finding for finding in found}
         assert len(by_subject) == len(found)
         assert all(finding.advice for finding in found if finding.ok is False)
@@ -105,7 +106,6 @@ class Fakes:
         return Probes(
             manager_page=self._manager_page,
             node_page=self._node_page,
-            host_size=lambda: self.host,
             disk_used_percent=lambda _: self.disk,
             has_cgroup=self.cgroups.__contains__,
             processes=self._processes,

@@ -153,8 +153,8 @@ def test_single_settings_that_are_not_shown_are_unknown_and_never_fine(fakes: Fa
     assert {found[f"{subject} of {NODE_ID}"].ok for subject in subjects} == {None}
 
 
-def test_a_host_whose_size_cannot_be_read_is_unknown(fakes: Fakes) -> None:
-    fakes.host = None
+def test_a_host_that_could_not_be_measured_has_unknown_room(fakes: Fakes) -> None:
+    fakes.lendable = None
     assert fakes.findings()["room on n1"].ok is None
 
 
@@ -172,7 +172,7 @@ def test_no_finding_that_is_wrong_is_without_advice_and_none_is_told_twice(fakes
     fakes.disk = 99.0
     found = fakes.findings()
     wrong = {subject for subject, finding in found.items() if finding.ok is False}
-    assert len(wrong) == 8
+    assert len(wrong) == 6
 
 
 @pytest.mark.parametrize("failure", [ConnectionLostError("closed"), YarnError("odd")])

@@ -92,23 +92,6 @@ def test_a_node_manager_without_a_web_address_is_a_problem_in_words() -> None:
     assert "its web address" in probes.node_page("", U, soon()).problem
 
 
-def test_the_size_of_the_host_is_that_of_proc(tmp_path: Path) -> None:
-    (tmp_path / "meminfo").write_text(
-        "MemTotal:  2048 kB\nMemFree:  10 kB\nMemAvailable:  1024 kB\nHugePages_Total: 0\n"
-    )
-    host = probes.host_size(tmp_path)
-    assert host is not None
-    assert (host.memory_bytes, host.available_bytes) == (2 << 20, 1 << 20)
-    assert host.cpus > 0
-
-
-@pytest.mark.parametrize("content", [None, "MemTotal:  2048 kB\n"])
-def test_a_host_whose_memory_is_not_told_is_unknown(tmp_path: Path, content: str | None) -> None:
-    if content is not None:
-        (tmp_path / "meminfo").write_text(content)
-    assert probes.host_size(tmp_path) is None
-
-
 def test_how_full_a_disk_is_counts_what_only_root_may_write(tmp_path: Path) -> None:
     used = probes.disk_used_percent(str(tmp_path))
     assert used is not None

@@ -64,11 +64,12 @@ def test_before_3_3_the_minimum_allocation_and_lazy_preemption_do_not_matter(fak
     assert "lazy preemption" not in found
 
 
-def test_the_default_calculator_is_told_with_the_setting_to_change(fakes: Fakes) -> None:
+def test_the_default_calculator_is_a_warning_with_what_it_means_and_the_setting_to_change(fakes: Fakes) -> None:
     fakes.manager.facts_now = facts(calculator=Calculator.DEFAULT)
     found = fakes.findings()["resource calculator"]
-    assert found.ok is False
-    assert "vcores are ignored" in found.detail
+    assert found.ok is None
+    assert "ignores vcores" in found.detail
+    assert "no more memory than the tasks could use" in found.detail
     assert f"set {CALCULATOR} to org.apache.hadoop.yarn.util.resource.DominantResourceCalculator" in found.advice
 
 
@@ -79,13 +80,15 @@ def test_a_calculator_that_does_not_show_is_not_judged(fakes: Fakes) -> None:
     assert "capacity-scheduler.xml" in found.advice
 
 
-@pytest.mark.parametrize(("name", "ok"), [("Dominant", True), ("Default", False), ("Other", None)])
+@pytest.mark.parametrize(
+    ("name", "words"), [("Dominant", "memory and vcores"), ("Default", "ignores vcores"), ("Other", "unknown")]
+)
 def test_a_calculator_that_does_not_show_by_its_limits_may_be_among_the_settings(
-    fakes: Fakes, name: str, ok: bool | None
+    fakes: Fakes, name: str, words: str
 ) -> None:
     fakes.manager.facts_now = facts(calculator=None)
     fakes.manager_says = manager_page(**{CALCULATOR: f"org.apache.hadoop.yarn.util.resource.{name}ResourceCalculator"})
-    assert fakes.findings()["resource calculator"].ok is ok
+    assert words in fakes.findings()["resource calculator"].detail
 
 
 @pytest.mark.parametrize(

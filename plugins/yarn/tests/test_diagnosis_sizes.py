@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 from plugins.yarn.tests.diagnosis_fakes import LARGEST, Fakes, node_page
-from plugins.yarn.tests.yarn_fakes import CONFIGURED, ETL, GIB, NODE_ID, entry, facts, reading
+from plugins.yarn.tests.yarn_fakes import CONFIGURED, ETL, NODE_ID, entry, facts, reading
 
-from fallow_yarn.diagnosis.probes import HostSize
-from fallow_yarn.diagnosis.sizes import lendable
 from fallow_yarn.errors import RefusedError
 from fallow_yarn.model.size import Size
 from fallow_yarn.rm.applications import Request
@@ -40,12 +38,6 @@ def test_before_3_3_no_size_is_too_small(fakes: Fakes) -> None:
     assert fakes.findings()[f"size of {NODE_ID}"].ok is True
 
 
-def test_what_could_be_lent_is_what_is_available_and_what_batch_uses_of_the_rest() -> None:
-    host = HostSize(cpus=2, memory_bytes=16 * GIB, available_bytes=4 * GIB)
-    assert lendable(host, Size(1024, 1), 1000) == Size(5 * 1024, 2)
-    assert lendable(host, Size(90_000, 1), 100) == Size(16 * 1024, 20)
-
-
 @pytest.mark.parametrize(
     ("minimum", "vcore_milli", "ok"),
     [
@@ -60,7 +52,7 @@ def test_a_host_with_nothing_above_the_minimum_allocation_is_told(
 ) -> None:
     fakes.manager.facts_now = facts(minimum=minimum)
     found = fakes.findings(vcoreMilli=vcore_milli)["room on n1"]
-    assert found.ok is ok
+    assert found.ok is (True if ok else None)
     assert ok or "nothing above the minimum allocation" in found.detail
     assert ok or "yarn.scheduler.minimum-allocation-mb" in found.advice
 
@@ -70,7 +62,7 @@ def test_the_smallest_sizes_of_several_node_managers_add_up(fakes: Fakes) -> Non
     assert fakes.findings()["room on n1"].ok is True
     fakes.manager.reading_now = reading(entry(), entry("worker-1:2"), LARGEST)
     found = fakes.findings()["room on n1"]
-    assert found.ok is False
+    assert found.ok is None
     assert "2 NodeManagers have at least 1024 MB and 4 vcores each" in found.detail
 
 

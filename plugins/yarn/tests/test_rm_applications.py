@@ -18,6 +18,7 @@ from fallow_yarn.rm.applications import (
     RunningApplication,
     read_applications,
 )
+from fallow_yarn.rm.labels import read_labels
 
 LATER = Deadline(0.0, clock=lambda: 0.0)
 MASTER = "container_1700000000000_0001_02_000001"
@@ -94,7 +95,7 @@ def test_an_application_that_waits_for_its_first_container_is_left_out() -> None
 
 def request(
     mb: object = 512, vcores: object = 1, count: object = 2, name: object = "*", kind: str = "GUARANTEED"
-) -> object:
+) -> dict[str, object]:
     """What an application waits for, as a ResourceManager writes it."""
     return {
         "priority": 1,
@@ -174,3 +175,25 @@ def test_another_refusal_is_an_error(error: RemoteError) -> None:
 def test_what_is_no_object_is_not_the_answer_of_a_resource_manager() -> None:
     with pytest.raises(ProtocolError, match="is it a ResourceManager"):
         read_applications(Pages({PAGE + WITHOUT: []}), LATER)
+
+
+def test_a_request_has_the_partition_that_the_scheduler_resolved() -> None:
+    requests = [request(), {**request(), "nodeLabelExpression": "gpu"}, {**request(), "nodeLabelExpression": ""}]
+    pages = Pages({PAGE + WITH_REQUESTS: {"apps": {"app": [entry(resourceRequests=requests)]}}})
+    (application,) = read_applications(pages, LATER, requests=True)
+    assert [each.label for each in application.requests] == ["", "gpu", ""]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({}, {}),
+        ({"nodeLabelInfo": {"name": "gpu", "exclusivity": "true"}}, {"gpu": True}),
+        (
+            {"nodeLabelInfo": [{"name": "a", "exclusivity": "false"}, {"name": "b", "exclusivity": False}]},
+            {"a": False, "b": False},
+        ),
+    ],
+)
+def test_labels_are_exclusive_or_not(answer: object, expected: dict[str, bool]) -> None:
+    assert read_labels(Pages({"/ws/v1/cluster/get-node-labels": answer}), LATER) == expected

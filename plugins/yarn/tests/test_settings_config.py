@@ -26,6 +26,19 @@ def test_a_given_address_replaces_the_default_one_alone() -> None:
     assert addresses(resourceManager=given) == [("rm:8032", "rm-admin:18033", "rm:8088")]
 
 
+def test_the_host_may_be_left_out_where_the_addresses_say_it() -> None:
+    assert addresses(resourceManager={"admin": "rm:18033"}) == [("rm:8032", "rm:18033", "rm:8088")]
+    assert addresses(resourceManager={"web": "[::1]:1"}) == [("[::1]:8032", "[::1]:8033", "[::1]:1")]
+    given = {"client": "a:1", "admin": "b:2", "web": "c:3"}
+    assert addresses(resourceManager=given) == [("a:1", "b:2", "c:3")]
+
+
+@pytest.mark.parametrize("given", [{}, {"client": "a:1", "admin": "b:2"}])
+def test_a_resource_manager_of_which_an_address_is_not_said_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(ValidationError, match="give host, or all of client, admin and web"):
+        spec(resourceManager=given)
+
+
 @pytest.mark.parametrize("host", ["2001:db8::1", "[2001:db8::1]", "2001:DB8:0:0:0:0:0:1"])
 def test_the_default_addresses_of_an_ipv6_host_can_be_connected_to(host: str) -> None:
     client = rm_addresses(spec(resourceManager={"host": host}))[0].client
@@ -119,7 +132,7 @@ def test_node_managers_are_a_list_in_the_file() -> None:
 @pytest.mark.parametrize(
     ("settings", "where", "what"),
     [
-        ({"resourceManager": {}}, ("resourceManager", "host"), "required"),
+        ({"resourceManager": {}}, ("resourceManager",), "give host"),
         ({"resourceManager": {"host": "rm:8032"}}, ("resourceManager", "host"), "without a port"),
         ({"resourceManager": {"host": "http://rm"}}, ("resourceManager", "host"), "without a port"),
         ({"resourceManager": {"host": "r m"}}, ("resourceManager", "host"), "without a port"),

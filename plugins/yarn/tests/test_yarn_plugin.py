@@ -372,6 +372,18 @@ def test_capabilities_and_floors_follow_the_resource_manager_when_it_changes(
     assert (before.rows[0].floor, after.rows[0].floor) == (Resources(1000, 256 << 20), Resources(0, 0))
 
 
+def test_a_report_says_which_start_of_which_resource_manager_made_it(manager: FakeManager, yarn: YarnInstance) -> None:
+    first = report(yarn).scheduler_start
+    assert first == report(yarn).scheduler_start
+    identity = manager.facts_now.identity
+    manager.facts_now = replace(
+        manager.facts_now, identity=replace(identity, started_on=(identity.started_on or 0) + 1)
+    )
+    assert report(yarn).scheduler_start not in ("", first)
+    manager.facts_now = replace(manager.facts_now, identity=replace(identity, started_on=None))
+    assert report(yarn).scheduler_start == ""
+
+
 def test_the_detail_says_who_answered(yarn: YarnInstance) -> None:
     assert report(yarn).detail == "ResourceManager 3.5.0 at rm:8033; containers of at most 8192 MB and 8 vcores"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from plugins.yarn.tests import yarn_fakes as fakes
-from plugins.yarn.tests.proc_fakes import NODE_ID, NOW_TICKS, FakeProc, container, environment_of
+from plugins.yarn.tests.proc_fakes import NM_PID, NODE_ID, NOW_TICKS, FakeProc, container, environment_of
 from plugins.yarn.tests.yarn_fakes import HOST, FakeManager, entry, instance_on, reading
 
 from fallow_hookspecs import Application, KillAnswer, KillOrder, KillResult, Role, TaskRole, TaskState
@@ -98,6 +98,19 @@ def test_a_host_without_a_node_manager_has_a_complete_and_empty_list(proc: FakeP
     manager.reading_now = reading(entry("worker-2:45454", http_address="127.0.0.1:1"))
     tasks = reported(proc, manager).list_tasks(HOST, 5.0)
     assert (tasks.tasks, tasks.complete) == ((), True)
+
+
+def test_a_node_manager_whose_node_has_an_unknown_name_is_said_with_what_to_configure(
+    proc: FakeProc, manager: FakeManager
+) -> None:
+    manager.reading_now = reading(entry("another-name:45454", http_address="127.0.0.1:1"))
+    yarn = reported(proc, manager)
+    yarn.list_tasks(HOST, 5.0)
+    said = yarn.report_capacity((HOST,), (), 10.0).detail
+    assert f"a NodeManager runs on {HOST.name} (process {NM_PID})" in said
+    assert "node.addresses" in said
+    named = replace(HOST, addresses=(*HOST.addresses, "another-name"))
+    assert "a NodeManager runs" not in yarn.report_capacity((named,), (), 10.0).detail
 
 
 def test_containers_of_a_lost_node_manager_are_listed_while_they_have_processes(

@@ -74,6 +74,8 @@ class FakeManager(ResourceManager):
         self.rights_failure: YarnError | None = None
         self.applications_now: tuple[RunningApplication, ...] = ()
         self.applications_failure: YarnError | None = None
+        self.labels_now: Mapping[str, bool] = {}
+        self.labels_failure: YarnError | None = None
         self.asked_for_requests: list[bool] = []
         self.signal_failures: dict[str, YarnError] = {}
         self.signalled: list[tuple[str, bool]] = []
@@ -128,6 +130,12 @@ class FakeManager(ResourceManager):
         if self.applications_failure is not None:
             raise self.applications_failure
         return self.applications_now
+
+    def labels(self, deadline: Deadline) -> Mapping[str, bool]:
+        self._called(deadline)
+        if self.labels_failure is not None:
+            raise self.labels_failure
+        return self.labels_now
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         self._called(deadline)
@@ -195,6 +203,7 @@ def entry(
     used: Size | None = USED,
     custom: tuple[CustomResource, ...] = (),
     http_address: str = "",
+    label: str = "",
 ) -> NodeReading:
     """A node as a reading has it."""
     node = rm_nodes.Node(
@@ -206,6 +215,7 @@ def entry(
         custom=custom,
         used=used or Size(0, 0),
         containers=0,
+        label=label,
     )
     return NodeReading(node=node, in_force=in_force, used=used)
 

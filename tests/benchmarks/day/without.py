@@ -51,8 +51,10 @@ def _unspread(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Shar
     ]
 
 
-def _nobody_waits(entry: RowEntry, ledger: ResourceLedger, held: int, waits: bool, *rest: Any) -> DueResource:
-    return DECIDE(entry, ledger, held, False, *rest)
+def _nobody_waits(
+    entry: RowEntry, ledger: ResourceLedger, held: int, waiting: Collection[str], *rest: Any
+) -> DueResource:
+    return DECIDE(entry, ledger, held, (), *rest)
 
 
 def _all_too_large(ledger: ResourceLedger) -> Collection[RowKey]:

@@ -41,8 +41,9 @@ class RowStatus(Struct, frozen=True, kw_only=True):
 
     `in_force`: the size that its scheduler works with. `in_flight`: sizes that were sent and not seen in force yet.
     `newest`: the last size sent. `belief`: the most that the scheduler may still promise. `offer`: the size that the
-    ledger wants. `due`: what is to be sent. `original`: the size before Fallow changed it. `changed_by_others`: the
-    size that somebody else set. `refusal`: why the framework did not take the newest size.
+    ledger wants. `due`: what is to be sent. `original`: the size before Fallow changed it. `in_force_why`: how a
+    size came into force that Fallow did not send; empty if it sent it. `refusal`: why the framework did not take the
+    newest size.
     """
 
     node: str
@@ -58,7 +59,7 @@ class RowStatus(Struct, frozen=True, kw_only=True):
     offer: Resources | None
     due: Due | None
     original: Resources | None
-    changed_by_others: Resources | None
+    in_force_why: str
     refusal: str
 
 
@@ -160,7 +161,7 @@ def _row(controller: Controller, row: Row, now: float) -> RowStatus:
         offer=_offer(controller, row),
         due=None if due is None else Due(size=due.size, why=due.why),
         original=None if original is None else original.size,
-        changed_by_others=row.foreign,
+        in_force_why=row.foreign_why if row.foreign is not None else "",
         refusal=row.refusal,
     )
 

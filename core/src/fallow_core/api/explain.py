@@ -12,6 +12,8 @@ from fallow_core.api.decisions import Decision
 from fallow_core.api.status import LostState, RowName, ScopeSwitch, lost_state, row_name
 from fallow_core.api.throttling import ThrottlingStatus
 from fallow_core.ledger.entries import NodeLedger, ResourceLedger
+from fallow_core.ledger.partitions import elsewhere, servable
+from fallow_core.ledger.rows import ZERO, Row
 from fallow_core.ledger.take_back import Active
 from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_core.state.node_grant import AccountGrant
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from fallow_core.agent.remote_ledger import RemoteLedger
     from fallow_core.controller.controller import Controller
     from fallow_core.planner.switches import Switch
+    from fallow_core.plugins.session import ClusterSession
     from fallow_core.state.lost_files import LostFile
 
 
@@ -44,13 +47,18 @@ class TakeBackDecision(Struct, frozen=True, kw_only=True):
 
 
 class ClusterPending(Struct, frozen=True, kw_only=True):
-    """Requests that wait in a cluster: the sum, the smallest and the largest one. `detail`: whose they are."""
+    """Requests that wait in a cluster and that this node can serve: the sum, the smallest and the largest one; `None`
+    if unknown. `detail`: whose they are. `partitions`: the framework's partitions that the node can serve, where it has
+    several; `elsewhere`: what waits in the others.
+    """
 
     cluster: str
-    total: Resources
+    total: Resources | None
     smallest: Resources | None
     largest: Resources | None
     detail: str
+    partitions: tuple[str, ...] = ()
+    elsewhere: Resources = ZERO
 
 
 class FilteredOffer(Struct, frozen=True, kw_only=True):
@@ -135,9 +143,9 @@ def run_explanation(
             if decision.overdraft or decision.state.active is not None
         ),
         pending=tuple(
-            ClusterPending(cluster=name, total=it.total, smallest=it.smallest, largest=it.largest, detail=it.detail)
+            _pending(name, cluster, rows)
             for name, cluster in sorted(controller.clusters.items())
-            if (it := cluster.pending) is not None and any(key.node == node for key in cluster.rows)
+            if cluster.pending is not None and (rows := [row for row in cluster.rows.values() if row.key.node == node])
         ),
         filtered_offers=tuple(FilteredOffer(key=row_name(key), why=why) for key, why in found.withheld.items()),
         floors_given_up=tuple(
@@ -151,6 +159,19 @@ def run_explanation(
         ),
         decisions=decisions,
         throttle=throttle,
+    )
+
+
+def _pending(name: str, cluster: ClusterSession, rows: list[Row]) -> ClusterPending:
+    here = servable(cluster.pending, cluster.pending_by_partition, rows)
+    return ClusterPending(
+        cluster=name,
+        total=None if here is None else here.total,
+        smallest=None if here is None else here.smallest,
+        largest=None if here is None else here.largest,
+        detail="" if here is None else here.detail,
+        partitions=tuple(sorted({partition for row in rows for partition in row.partitions})),
+        elsewhere=elsewhere(cluster.pending, here),
     )
 
 

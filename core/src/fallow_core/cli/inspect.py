@@ -1,6 +1,7 @@
 """The commands that ask a running Fallow, or look at what it needs: status, explain, switch, doctor, restore."""
 
 import json
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import asdict
@@ -166,9 +167,11 @@ def restore(path: Path, as_json: bool) -> int:
     Works with and without a running Fallow. Exit code 1 if a size cannot be put back.
     """
     from fallow_core.cli.run import load_config
-    from fallow_core.runtime.restore import restore
+    from fallow_core.runtime.restore import LONGEST_SECONDS, restore
 
     config = load_config(path)
+    logging.getLogger("fallow").addHandler(logging.NullHandler())  # the answer says in words what events would
+    click.echo(f"waiting for at most {LONGEST_SECONDS:.0f} s until the sizes are in force", err=True)
     answer = restore(config, user_name(os.geteuid()))
     show(to_json(answer), as_json, lambda: render_operations.restored(answer))
     return int(not answer.done)

@@ -17,6 +17,7 @@ from fallow_core.cli.render_status import mode_words
 from fallow_core.cli.render_throttling import throttled
 from fallow_core.cli.table import LABELS, amount, lost_state_words, marked, paragraph, seconds, size_words, switch_words
 from fallow_core.ledger.entries import AccountEntry, ResourceLedger, RowEntry
+from fallow_core.ledger.rows import ZERO
 from fallow_core.model.policy import PublishingMode, SwitchState
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
@@ -65,10 +66,15 @@ def _where(key: RowName) -> str:
 
 
 def _pending(pending: ClusterPending) -> str:
-    total = size_words(pending.total)
+    total = "a sum that is not known" if pending.total is None else size_words(pending.total)
     if pending.smallest is not None:
         total += f" (smallest request {size_words(pending.smallest)}; largest {size_words(pending.largest)})"
-    return f"{pending.cluster} has pending {total}{'; ' if pending.detail else ''}{pending.detail}"
+    names = " and ".join(name or "the default partition" for name in pending.partitions)
+    where = f" for {names}" if names else ""
+    words = [f"{pending.cluster} has pending{where} {total}", *([pending.detail] if pending.detail else [])]
+    if pending.elsewhere != ZERO:
+        words.append(f"this node cannot serve what is pending for other partitions: {size_words(pending.elsewhere)}")
+    return "; ".join(words)
 
 
 def _given_up(floor: GivenUpFloor) -> str:

@@ -2,8 +2,17 @@
 
 from collections.abc import Sequence
 
-from fallow_core.api.operations import Adopted, CheckResult, Forgotten, LostStateAccepted, Restored, Switched
-from fallow_core.cli.table import marked, paragraph, size_words
+from fallow_core.api.operations import (
+    Adopted,
+    CheckResult,
+    Forgotten,
+    LostStateAccepted,
+    Restored,
+    RestoredRow,
+    Switched,
+)
+from fallow_core.cli.table import amount, marked, paragraph
+from fallow_hookspecs import Resources
 
 MARKS = {True: "ok   ", False: "WRONG", None: "?    "}
 
@@ -46,7 +55,19 @@ def restored(answer: Restored) -> list[str]:
     """`fallow restore`: the result for each row and control group, and what kept a size from being put back."""
     lines = []
     for row in answer.rows:
-        lines += paragraph(f"{row.cluster} {row.framework_node}: {row.detail}; in force {size_words(row.in_force)}")
+        lines += paragraph(f"{row.cluster} {row.framework_node}: {row.detail}; {_sizes(row)}")
     lines += [f"control group {group}: put back as it was found" for group in answer.groups]
     lines += marked(answer.problems)
     return lines or ["no node of any cluster is here: nothing to put back"]
+
+
+def _sizes(row: RestoredRow) -> str:
+    """The size in force, and the one that Fallow found, where it is another one or is not known to be in force."""
+    now = "its size is not known" if row.in_force is None else f"it has {_words(row.in_force)}"
+    if row.original is None or row.original == row.in_force:
+        return now
+    return f"{now}; Fallow found {_words(row.original)}"
+
+
+def _words(size: Resources) -> str:
+    return f"{amount('cpu', size.cpu_milli)} cores and {amount('memory', size.memory_bytes)} GiB of memory"

@@ -104,4 +104,4 @@ def _amounts(name: ResourceName, row: RowStatus) -> list[str]:
 def _notes(row: RowStatus) -> list[str]:
     notes = [f"due: {row.due.why}"] if row.due else []
     notes += [f"refused: {row.refusal}"] if row.refusal else []
-    return [*notes, "somebody else changed the size"] if row.changed_by_others else notes
+    return [*notes, f"in force: {row.in_force_why}"] if row.in_force_why else notes

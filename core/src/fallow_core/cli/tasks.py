@@ -11,7 +11,6 @@ from fallow_core.cli.problems import task_problems
 from fallow_core.cli.table import marked, part, seconds, table
 from fallow_hookspecs import RESOURCE_NAMES
 
-SHORT_ID = 40
 HEAD = ["TASK", "APPLICATION", "USER", "QUEUE", "ROLE", "STATE", "CPU USED", "OF", "GiB USED", "OF", "AGE", "COST"]
 
 
@@ -34,7 +33,7 @@ def lines(answer: Tasks) -> list[str]:
 
 def _row(task: TaskStatus) -> list[str]:
     return [
-        task.task[-SHORT_ID:],
+        task.task,
         task.label,
         task.user or "?",
         task.queue or "?",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,19 @@ def findings(
 ) -> Iterator[tuple[About, Finding]]:
     """All findings, each with what it is about."""
     status, running = _running(config.control_socket)
+    lendable = lending.measured(config.policies, node, _batch_used(status, node.name))
     for found in (
         host.findings(config.state_dir, config.host_root),
         state.findings(config.state_dir),
         throttling.findings(config.host_root),
-        lending.findings(config.policies, node, _batch_used(status, node.name)),
+        lending.findings(lendable),
         (running,),
         () if status else host.last_run(config.state_dir),
     ):
         yield from (("host", finding) for finding in found)
     yield from _restored(status)
     yield from _config(config)
-    yield from clusters.findings(config, node, clock)
+    yield from clusters.findings(config, replace(node, lendable=lending.amounts(lendable)), clock)
 
 
 def _config(config: Config) -> Iterator[tuple[About, Finding]]:

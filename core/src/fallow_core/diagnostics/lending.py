@@ -8,20 +8,24 @@ from fallow_core.ledger.capacity import BatchCapacity, batch_capacity
 from fallow_core.ledger.effective_policy import policy_now
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.node.host_sampler import HostSampler
-from fallow_hookspecs import RESOURCE_NAMES, Finding, Node, ResourceName
+from fallow_hookspecs import RESOURCE_NAMES, Finding, Node, ResourceName, Resources
 
 MEASURE_SECONDS = 0.5
 SUBJECTS: Mapping[ResourceName, str] = {"cpu": "CPU to lend", "memory": "memory to lend"}
 
 
-def findings(
+Lendable = Mapping[ResourceName, BatchCapacity | str]
+"""What can be lent of each resource, as the ledger computes it, or why that is not known."""
+
+
+def measured(
     policies: NodePolicies,
     node: Node,
     batch_used: Mapping[ResourceName, int],
     sampler: HostSampler | None = None,
     pause: Callable[[float], None] = time.sleep,
-) -> Iterator[Finding]:
-    """One finding for each resource, from one measurement.
+) -> Lendable:
+    """What this host can lend now, from one measurement.
 
     :param batch_used: the part of the use that a running Fallow knows to be batch.
     """
@@ -31,13 +35,30 @@ def findings(
     sample, missing = sampler.sample(), dict(sampler.missing)
     sampler.close()
     policy = policy_now(policies, node.name, node.labels, time.time()).policy
+    found: dict[ResourceName, BatchCapacity | str] = {}
     for name in RESOURCE_NAMES:
         usage = sample.of(name)
         if usage is None:
-            yield Finding(subject=SUBJECTS[name], ok=None, detail=f"not known: {missing.get(name, 'no reading')}")
-            continue
-        usage = replace(usage, batch_used=min(usage.used, batch_used.get(name, 0)))
-        yield _finding(name, batch_capacity(usage, policy.of(name)))
+            found[name] = missing.get(name, "no reading")
+        else:
+            usage = replace(usage, batch_used=min(usage.used, batch_used.get(name, 0)))
+            found[name] = batch_capacity(usage, policy.of(name))
+    return found
+
+
+def amounts(found: Lendable) -> Resources | None:
+    """How much that is; `None` if it is not known of both resources."""
+    known = [each.batch for each in found.values() if isinstance(each, BatchCapacity)]
+    return Resources(*known) if len(known) == len(RESOURCE_NAMES) else None
+
+
+def findings(found: Lendable) -> Iterator[Finding]:
+    """One finding for each resource."""
+    for name, each in found.items():
+        if isinstance(each, BatchCapacity):
+            yield _finding(name, each)
+        else:
+            yield Finding(subject=SUBJECTS[name], ok=None, detail=f"not known: {each}")
 
 
 def _finding(name: ResourceName, found: BatchCapacity) -> Finding:

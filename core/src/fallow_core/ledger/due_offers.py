@@ -6,10 +6,10 @@ A size falls when somebody needs what it leaves, and grows when that has held fo
   that is not much (twice the dead band, a unit, or a drain step; above the fair share less than to double it) has to
   hold `SLOW` times as long, unless its account is far below its fair share: it is what noise brings back, or nobody
   needs;
-- another account waits while what held for so long would be due, and what others believe is in its way, or while
-  accounts drain for it;
+- an account waits while what held for so long would be due, and what others, or other rows of its own, believe is in
+  its way, or while accounts drain for it;
 - a row is due when it differs from the newest size sent (or, with nothing in flight, from the one in force) by more
-  than the dead band; by half a drain step when another account waits; by anything below its floor; in any case when the
+  than the dead band; by half a drain step when an account waits; by anything below its floor; in any case when the
   newest size did not arrive, or when an offer is about to run out;
 - while schedulers may promise more than there is, and what was sent does not put that right when it arrives, rows are
   due that shrink by anything: those that leave the most, and no more of them than suffice. That is urgent; they fall
@@ -39,7 +39,7 @@ BEHIND_PERCENT = 60
 FURTHER_PERCENT = 60
 """By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
 STEP_PERCENT = 50
-"""What another account waits for falls by at least this share of a drain step."""
+"""What an account waits for falls by at least this share of a drain step."""
 RENEW_SHARE = 0.8
 """An offer that runs out is renewed when this share of its time has passed."""
 
@@ -136,14 +136,16 @@ def _decided(
 ) -> list[DueResource]:
     """What to do about one resource of each row."""
     held = [_held(delays, entry, ledger, now, policy, unchanged_until) for entry in ledger.rows]
-    waits = any(
-        entry.size < much and beyond_dead_band(entry.newest, much, policy.dead_band_percent)
+    waiting = {
+        entry.key.cluster
         for entry, much in zip(ledger.rows, held, strict=True)
-    )
-    waits = waits or any(account.drains_for_others for account in ledger.accounts)
+        if entry.size < much and beyond_dead_band(entry.newest, much, policy.dead_band_percent)
+    }
+    if any(account.drains_for_others for account in ledger.accounts):
+        waiting |= {account.cluster for account in ledger.accounts if not account.drains_for_others}
     too_large = _too_large(ledger)
     return [
-        _decide(entry, ledger, much, waits, too_large, policy) for entry, much in zip(ledger.rows, held, strict=True)
+        _decide(entry, ledger, much, waiting, too_large, policy) for entry, much in zip(ledger.rows, held, strict=True)
     ]
 
 
@@ -197,7 +199,7 @@ def _decide(
     entry: RowEntry,
     ledger: ResourceLedger,
     held: int,
-    waits: bool,
+    waiting: Collection[str],
     too_large: Collection[RowKey],
     policy: PublishingPolicy,
 ) -> DueResource:
@@ -209,8 +211,10 @@ def _decide(
         further = _further(entry, ledger, wanted)
         return DueResource(wanted=further, why="schedulers may promise more than there is", urgent=True)
     least = max(entry.unit, ledger.drain_step * STEP_PERCENT // 100)
-    if shrinks and waits and entry.newest - wanted >= least:
-        return DueResource(wanted=wanted, why="another account waits for it")
+    if shrinks and waiting and entry.newest - wanted >= least:
+        others = any(cluster != entry.key.cluster for cluster in waiting)
+        why = "another account waits for it" if others else "another node of the same account waits for it"
+        return DueResource(wanted=wanted, why=why)
     if entry.newest < entry.floor:
         return DueResource(wanted=wanted, why="it is below the floor")
     if shrinks and entry.allocated <= wanted and not ledger.shared and not _capped(entry, ledger):

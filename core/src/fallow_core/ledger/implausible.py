@@ -78,6 +78,12 @@ def wrong_row(row: ReportRow) -> str:
     return wrong
 
 
+def wrong_partitions(by_partition: Mapping[str, Pending]) -> str:
+    """What is wrong with what is pending in partitions."""
+    parts = ((name, wrong_pending(pending)) for name, pending in by_partition.items())
+    return next((f"partition {name!r}: {why}" for name, why in parts if why), "")
+
+
 def wrong_pending(pending: Pending) -> str:
     """What is wrong with what is pending."""
     parts = {"total": pending.total, "smallest": pending.smallest, "largest": pending.largest}

@@ -55,10 +55,12 @@ class Sent:
 class Row:
     """What is known of one row. `measured_at` is when the request of the newest report began.
 
-    `resend`: the newest size sent did not arrive, or somebody else changed it. `foreign` is the size that somebody
-    else set, for showing. `arrived_sent_at` is when the newest size that was seen in force was sent; what is in flight
-    from before is believed, and no longer the newest. `refreshed_at` is when the framework last took a size. `refusal`:
-    why the framework did not take the newest size, since `refused_at`.
+    `partitions`: those whose pending requests it can serve; empty: all. `resend`: the newest size sent did not arrive,
+    or somebody else changed it. `foreign` is a size in force that is none of ours; `foreign_why` says how it may have
+    come there, in words. `last_sent` is the newest size that was sent and not refused: a plugin may send it again by
+    itself. `arrived_sent_at` is when the newest size that was seen in force was sent; what is in flight from before is
+    believed, and no longer the newest. `refreshed_at` is when the framework last took a size. `refusal`: why the
+    framework did not take the newest size, since `refused_at`.
     """
 
     key: RowKey
@@ -70,9 +72,12 @@ class Row:
     in_force: Resources | None = None
     maximum: Resources | None = None
     started_at: float | None = None
+    partitions: tuple[str, ...] = ()
     in_flight: tuple[Sent, ...] = ()
     resend: bool = False
     foreign: Resources | None = None
+    foreign_why: str = ""
+    last_sent: Resources | None = None
     arrived_sent_at: float = -math.inf
     refreshed_at: float | None = None
     refusal: str = ""
@@ -127,6 +132,7 @@ def observed(row: Row | None, key: RowKey, report: ReportRow, now: float, in_fli
         measured_at=asked_at,
         in_force=row.in_force if in_force is None else in_force,
         started_at=None if report.started_age_seconds is None else now - report.started_age_seconds,
+        partitions=report.partitions,
     )
     return seen if in_force is None else _settled(seen, row.in_force, in_force, in_flight_seconds)
 
@@ -153,7 +159,8 @@ def _settled(row: Row, before: Resources | None, in_force: Resources, in_flight_
     lost = newest is not None and newest not in kept
     ours = any(s.size == in_force for s in row.in_flight)
     if not ours and before is not None and (lost or before != in_force):
-        return replace(row, in_flight=kept, resend=True, foreign=in_force, refusal="", refused_at=None)
+        foreign = None if in_force == row.last_sent else in_force
+        return replace(row, in_flight=kept, resend=True, foreign=foreign, refusal="", refused_at=None)
     return replace(row, in_flight=kept)
 
 
@@ -192,7 +199,7 @@ def sent(row: Row, size: Resources, now: float) -> Row:
 def answered(row: Row, sent_at: float, size: Resources, now: float) -> Row:
     """The row after the framework took the size sent then, as `size`."""
     taken = (replace(s, size=size, ended_at=now, answered=True) if s.of_call(sent_at) else s for s in row.in_flight)
-    return replace(row, in_flight=tuple(taken), refreshed_at=now, refusal="", refused_at=None)
+    return replace(row, in_flight=tuple(taken), last_sent=size, refreshed_at=now, refusal="", refused_at=None)
 
 
 def refused(row: Row, sent_at: float, reason: str, now: float) -> Row:
@@ -209,7 +216,7 @@ def unanswered(row: Row, sent_at: float, now: float) -> Row:
     sizes = [s.size for s in row.in_flight if s.of_call(sent_at)]
     kept = (s for s in row.in_flight if s.answered or s.ended_at is None or s.size not in sizes)
     ended = (replace(s, ended_at=now) if s.of_call(sent_at) else s for s in kept)
-    return replace(row, in_flight=tuple(ended), resend=True)
+    return replace(row, in_flight=tuple(ended), resend=True, last_sent=sizes[-1] if sizes else row.last_sent)
 
 
 def resumed(row: Row, sizes: Iterable[Resources], now: float) -> Row:

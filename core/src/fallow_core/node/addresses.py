@@ -7,12 +7,17 @@ from pathlib import Path
 
 from fallow_core.node.procfs import PROC_ROOT
 
+HOSTS_FILE = Path("/etc/hosts")
 
-def host_addresses(proc_root: Path = PROC_ROOT) -> tuple[str, ...]:
-    """Host name, full name and IP addresses of all interfaces including the loopback, sorted."""
+
+def host_addresses(proc_root: Path = PROC_ROOT, hosts_file: Path = HOSTS_FILE) -> tuple[str, ...]:
+    """Host name, full name, IP addresses of all interfaces including the loopback, and the names that the hosts file
+    gives these addresses, sorted. A name of a loopback address does not count: any host may be behind it by a tunnel.
+    """
     name = socket.gethostname()
     names = {name, _full_name(name), "localhost"}
-    return tuple(sorted(names | _ipv4(proc_root / "net" / "fib_trie") | _ipv6(proc_root / "net" / "if_inet6")))
+    addresses = _ipv4(proc_root / "net" / "fib_trie") | _ipv6(proc_root / "net" / "if_inet6")
+    return tuple(sorted(names | addresses | _further_names(addresses, hosts_file)))
 
 
 def _full_name(name: str) -> str:
@@ -37,3 +42,20 @@ def _ipv6(table: Path) -> set[str]:
         return {str(ipaddress.IPv6Address(bytes.fromhex(line.split()[0]))) for line in table.read_text().splitlines()}
     except (OSError, ValueError, IndexError):
         return set()
+
+
+def _further_names(own: set[str], hosts_file: Path) -> set[str]:
+    """The names that the hosts file has for own addresses."""
+    try:
+        lines = [line.partition("#")[0].split() for line in hosts_file.read_text(errors="replace").splitlines()]
+    except OSError:
+        return set()
+    return {name for address, *names in filter(None, lines) if _is_own(address, own) for name in names}
+
+
+def _is_own(address: str, own: set[str]) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return str(found) in own and not found.is_loopback

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from fallow_core.ledger.due_offers import DueOffer, due_rows
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.offer_filter import too_small
+from fallow_core.ledger.partitions import servable
 from fallow_core.ledger.rows import ZERO, Row, RowKey
 from fallow_core.ledger.task_shapes import TaskShape
 from fallow_core.model.event import Event
@@ -23,6 +24,7 @@ class ClusterInputs:
 
     policy: AccountPolicy
     pending: Pending | None
+    pending_by_partition: Mapping[str, Pending]
     shape: TaskShape
     capabilities: Capabilities | None
 
@@ -86,7 +88,7 @@ def compute(
         counted,
         awaited,
         accounts={name: _account(state, inputs_of[name].policy, name, node.name) for name in names},
-        pending={name: inputs_of[name].pending for name in names},
+        pending={name: _servable(inputs_of[name], name, counted) for name in names},
         shapes={name: inputs_of[name].shape for name in names},
         no_growth=state.memory_unknown,
     )
@@ -98,6 +100,10 @@ def compute(
     for key in node.growth_delays.keys() - {(row.key, name) for row in counted for name in RESOURCE_NAMES}:
         del node.growth_delays[key]
     return Computed(node=node, inputs=inputs, due=_without_too_small(node, due, clusters)), events
+
+
+def _servable(inputs: ClusterInputs, cluster: str, rows: Iterable[Row]) -> Pending | None:
+    return servable(inputs.pending, inputs.pending_by_partition, [row for row in rows if row.key.cluster == cluster])
 
 
 def _limits(state: PlannerState, now: float) -> PublishingPolicy:
@@ -149,7 +155,9 @@ def _without_too_small(
     node.withheld, made = {}, []
     for each in due:
         cluster = clusters[each.key.cluster]
-        reason = too_small(each, cluster.rows[each.key], cluster.pending, cluster.capabilities)
+        row = cluster.rows[each.key]
+        pending = servable(cluster.pending, cluster.pending_by_partition, [row])
+        reason = too_small(each, row, pending, cluster.capabilities)
         if reason:
             node.withheld[each.key] = reason
         else:

@@ -66,6 +66,7 @@ class ClusterObservation:
     publishing: bool = False
     published_at: float | None = None
     pending: Pending | None = None
+    pending_by_partition: Mapping[str, Pending] = field(default_factory=dict)
     capabilities: Capabilities | None = None
     largest_elsewhere: Resources | None = None
     daemons: Mapping[str, Sequence[Daemon]] = field(default_factory=dict)

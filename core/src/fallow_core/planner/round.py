@@ -123,6 +123,7 @@ def _inputs(state: PlannerState, name: str, cluster: ClusterObservation, of: Clu
     return ClusterInputs(
         policy=policy,
         pending=cluster.pending,
+        pending_by_partition=cluster.pending_by_partition,
         shape=of.sums.shape(honours_cpu=can is None or can.cpu.honoured),
         capabilities=can,
     )

@@ -1,12 +1,12 @@
 """One cluster: its plugin instance, its rows, what it last said. Starts calls and takes their results; never waits."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from fallow_core.ledger import rows as ledger_rows
-from fallow_core.ledger.implausible import wrong_pending, wrong_row, wrong_size, wrong_task
+from fallow_core.ledger.implausible import wrong_partitions, wrong_pending, wrong_row, wrong_size, wrong_task
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.log import event, write
 from fallow_core.model.listed import ListedTasks, listed
@@ -17,6 +17,7 @@ from fallow_core.plugins.answers import sifted
 from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure, LaneState
 from fallow_core.plugins.session_reads import Reads
+from fallow_core.plugins.size_changes import SizeCause, SizeChanges
 from fallow_hookspecs import (
     Application,
     Capabilities,
@@ -90,6 +91,7 @@ class ClusterSession:
         self.policy = policy
         self.rows: dict[RowKey, Row] = {}
         self.pending: Pending | None = None
+        self.pending_by_partition: Mapping[str, Pending] = {}
         self.largest_elsewhere: Resources | None = None
         self.capabilities: Capabilities | None = None
         self.detail = ""
@@ -108,6 +110,7 @@ class ClusterSession:
         self._before: dict[RowKey, Remembered] = {}
         self._reads = Reads(instance, publishing.report_interval_seconds)
         self._publishing: _Publishing | None = None
+        self._size_changes = SizeChanges()
 
     def remember(self, key: RowKey, before: Remembered) -> None:
         """What an earlier process knew of a row: it counts from the row's first report on."""
@@ -131,6 +134,7 @@ class ClusterSession:
             self._put(_ended(row, now))
         self.inherited = frozenset(self.rows)
         self.pending, self.applications = old.pending, old.applications
+        self.pending_by_partition = old.pending_by_partition
         self.daemons, self.lists, self.counts = old.daemons, old.lists, old.counts
         self.published_at = old.published_at
 
@@ -147,6 +151,7 @@ class ClusterSession:
             publishing=self.publishing,
             published_at=self.published_at,
             pending=self.pending,
+            pending_by_partition=self.pending_by_partition,
             capabilities=self.capabilities,
             largest_elsewhere=self.largest_elsewhere,
             daemons=self.daemons,
@@ -224,9 +229,12 @@ class ClusterSession:
         self.failing.pop("report", None)
         self.first_reported_at = now if self.first_reported_at is None else self.first_reported_at
         self.reported_at = now
+        by_partition = outcome.pending_by_partition
         why = "" if outcome.pending is None else wrong_pending(outcome.pending)
+        why = why or wrong_partitions(by_partition)
         write(self.refused.note("pending", {"the cluster": why} if why else {}))
         self.pending = None if why else outcome.pending
+        self.pending_by_partition = {} if why else by_partition
         elsewhere = outcome.largest_elsewhere
         why = "" if elsewhere is None else wrong_size("largest_elsewhere", elsewhere)
         write(self.refused.note("largest node elsewhere", {"the cluster": why} if why else {}))
@@ -236,12 +244,12 @@ class ClusterSession:
         self.detail = outcome.detail
         rows, wrong = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
         write(self.refused.note("report", wrong))
-        self._take_rows(rows, now)
+        self._take_rows(rows, outcome.scheduler_start, now)
         seen = {RowKey(row.node, self.name, row.framework_node) for row in rows}
         self.inherited -= seen
         self._forget([key for key, row in self.rows.items() if key not in seen and _is_over(row)])
 
-    def _take_rows(self, reported: Sequence[ReportRow], now: float) -> None:
+    def _take_rows(self, reported: Sequence[ReportRow], scheduler_start: str, now: float) -> None:
         for report in reported:
             key = RowKey(report.node, self.name, report.framework_node)
             before = self.rows.get(key)
@@ -251,9 +259,18 @@ class ClusterSession:
                 self._event(logging.INFO, "node_seen", key, state=row.state)
             elif row.state is not before.state:
                 self._event(logging.INFO, "node_state", key, state=row.state)
-            if row.foreign is not None and (before is None or row.foreign != before.foreign):
-                self._event(logging.WARNING, "size_changed_by_others", key, **asdict(row.foreign))
-            self._put(row)
+            self._put(self._explained(before, row, scheduler_start, now))
+
+    def _explained(self, before: Row | None, row: Row, scheduler_start: str, now: float) -> Row:
+        """The row with the reason for a size in force that is none of those in flight; it is logged once."""
+        cause = self._size_changes.cause(before, row, scheduler_start, now)
+        if cause is None or row.in_force is None:
+            return row
+        if cause is SizeCause.OTHERS:
+            self._event(logging.WARNING, "size_changed_by_others", row.key, **asdict(row.in_force))
+        else:
+            self._event(logging.INFO, "size_in_force", row.key, **asdict(row.in_force), why=cause)
+        return replace(row, foreign_why=cause)
 
     def _put(self, row: Row) -> None:
         """Replace a row; whether it changed in more than its age is noted for the next round."""
@@ -266,6 +283,7 @@ class ClusterSession:
         """Rows that are no longer there."""
         for key in keys:
             self.rows.pop(key, None)
+            self._size_changes.forget(key)
             self._changed.add(key)
         self.inherited = self.inherited & self.rows.keys()
 
@@ -302,6 +320,8 @@ class ClusterSession:
         if outcome.daemons != self.daemons.get(node):
             pids = [daemon.process.pid for daemon in outcome.daemons]
             event(log, logging.INFO, "daemons_seen", cluster=self.name, node=node, pids=pids)
+            if node in self.daemons:
+                self._size_changes.note_daemons(self.daemons[node], outcome.daemons, now)
             self.daemons[node] = outcome.daemons
             self._reads.report_soon()  # a daemon that starts registers with a size of its own
 
@@ -309,17 +329,19 @@ class ClusterSession:
         outcome = publishing.call.outcome
         answers: dict[tuple[str, str], OfferAnswer] = {}
         rows: tuple[ReportRow, ...] = ()
+        scheduler_start = ""
         if isinstance(outcome, Failure):
             self._note_failure("offers", outcome)
         else:
             self.failing.pop("offers", None)
             answers = {(answer.node, answer.framework_node): answer for answer in outcome.answers}
             rows, _ = sifted(outcome.rows, ReportRow, wrong_row, lambda row: row.framework_node)
+            scheduler_start = outcome.scheduler_start
         for key in publishing.keys:
             if key in self.rows:
                 answer = answers.get((key.node, key.framework_node))
                 self._put(self._answered(self.rows[key], publishing.sent_at, answer, now))
-        self._take_rows(rows, now)
+        self._take_rows(rows, scheduler_start, now)
         self._reads.report_soon()
 
     def _answered(self, row: Row, sent_at: float, answer: OfferAnswer | None, now: float) -> Row:

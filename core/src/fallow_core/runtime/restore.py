@@ -4,7 +4,7 @@ A running Fallow does it, or else this process with the same journals.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 
 from fallow_core.api.cluster_status import RowStatus
@@ -15,10 +15,11 @@ from fallow_core.api.status import Status
 from fallow_core.config.settings import Config
 from fallow_core.errors import NotRunningError
 from fallow_core.runtime.standalone import Standalone
-from fallow_hookspecs import RESOURCE_NAMES, NodeState
+from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName
 
 LONGEST_SECONDS = 60.0
 POLL_SECONDS = 0.3
+WORDS: Mapping[ResourceName, str] = {"cpu": "CPU", "memory": "memory"}
 
 
 def restore(config: Config, who: str, clock: Callable[[], float] = time.monotonic) -> Restored:
@@ -106,8 +107,8 @@ def _row(cluster: str, row: RowStatus, *, unknown: bool) -> RestoredRow:
         detail = "gone, nothing to put back"
     else:
         assert row.in_force is not None  # else it would be missing
-        over = [name for name in RESOURCE_NAMES if row.allocated.amount(name) > row.in_force.amount(name)]
-        detail = f"restored; still allocated above it: {', '.join(over)}" if over else "restored"
+        over = [WORDS[name] for name in RESOURCE_NAMES if row.allocated.amount(name) > row.in_force.amount(name)]
+        detail = f"restored; more {' and '.join(over)} than that is still allocated" if over else "restored"
     return RestoredRow(
         cluster=cluster,
         framework_node=row.framework_node,

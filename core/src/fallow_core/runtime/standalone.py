@@ -25,6 +25,7 @@ log = logging.getLogger("fallow.run")
 STARTING_SECONDS = 10.0
 LEAVE_SECONDS = 15.0
 LEAVE_POLL_SECONDS = 0.2
+SKIP = "a second SIGTERM or Ctrl-C stops at once; sizes that did not arrive stay as they are"
 
 
 class Standalone(NodeProcess):
@@ -137,9 +138,19 @@ class Standalone(NodeProcess):
         event(log, logging.INFO, "leaving", mode=mode)
         deadline = self.clock() + LEAVE_SECONDS
         self.controller.leave(mode)
+        self._full_probe()
+        self._tell_waits()
         while not self.controller.left:
             if self.clock() >= deadline:
                 event(log, logging.WARNING, "left_without_answer", seconds=LEAVE_SECONDS)
                 return
             self._full_probe()
             self.inbox.serve(LEAVE_POLL_SECONDS)
+
+    def _tell_waits(self) -> None:
+        """Say which clusters a stop waits for, for how long at most, and how not to wait."""
+        for name in sorted(self.controller.state.left_behind):
+            failing = self.clusters[name].failing if name in self.clusters else {}
+            level = logging.WARNING if failing else logging.INFO
+            fields = {"reason": "; ".join(f"{call} failed: {why}" for call, why in failing.items())} if failing else {}
+            event(log, level, "stop_waits", cluster=name, at_most_seconds=LEAVE_SECONDS, skip=SKIP, **fields)

@@ -114,6 +114,7 @@ def _row(message: pb.ReportRow, sizes: _Sizes) -> ReportRow:
     row.unit = sizes.of(message, "unit", message.unit_cpu_milli, message.unit_memory_bytes)
     row.floor = sizes.of(message, "floor", message.floor_cpu_milli, message.floor_memory_bytes)
     row.maximum = sizes.of(message, "maximum", message.maximum_cpu_milli, message.maximum_memory_bytes)
+    row.partitions = tuple(message.partitions)
     row.__class__ = ReportRow
     made: ReportRow = row
     return made
@@ -131,6 +132,7 @@ def _aged_row(row: ReportRow, age_seconds: float, started_age_seconds: float | N
     aged.floor = row.floor
     aged.maximum = row.maximum
     aged.started_age_seconds = started_age_seconds
+    aged.partitions = row.partitions
     aged.__class__ = ReportRow
     made: ReportRow = aged
     return made

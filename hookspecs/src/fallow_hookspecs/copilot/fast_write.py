@@ -58,6 +58,8 @@ def put_row(message: pb.ReportRow, row: ReportRow) -> None:
         message.maximum_memory_bytes = row.maximum.memory_bytes
     if row.started_age_seconds is not None:
         message.started_age_seconds = row.started_age_seconds
+    if row.partitions:
+        message.partitions.extend(row.partitions)
 
 
 def put_task(message: pb.Task, task: Task) -> None:  # noqa: C901 - one field after the other

@@ -9,7 +9,7 @@ TEMPLATE = """\
 resourceManager:
   # Its addresses are the host with Hadoop's default ports ...
   host: rm.example.com
-  # ... unless they are set:
+  # ... unless they are set; without host, give all three, or some on one host:
   # client: rm.example.com:8032
   # admin: rm.example.com:8033
   # web: rm.example.com:8088

@@ -109,6 +109,7 @@ class YarnInstance:
         before, foreign = self._daemons.get(node.name, ()), self._foreign.setdefault(node.name, Foreign())
         daemons = node_managers(live_ids, before, self._proc_root, listed.node_managers, foreign)
         self._daemons[node.name] = daemons
+        self._own.note_running(node, (process.pid for process in listed.node_managers))
         self._own.note_listening(node, live_ids, daemons, self._ticks())
         problems = listed.problems
         if self._capabilities is None:

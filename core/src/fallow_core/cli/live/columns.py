@@ -16,14 +16,15 @@ GAP = 2
 class Column:
     """`rank`: the smallest is given room first; a column that then does not fit is left out.
 
-    `least`: a text may be cut to this; numbers never are. `keep_end`: of what is too long the end is shown.
+    `least`: a text may be cut to this; numbers never are. `is_name`: what is too long is cut in the middle, as
+    names and ids often differ only at one end.
     """
 
     head: str
     cells: Sequence[str]
     rank: int
     least: int | None = None
-    keep_end: bool = False
+    is_name: bool = False
     style: str = ""
 
 
@@ -66,6 +67,15 @@ def cut(text: str, width: int, *, keep_end: bool = False) -> str:
     return "~" + text
 
 
+def cut_middle(text: str, width: int) -> str:
+    """As `cut`; what is left is a third of its begin, and the rest of its end."""
+    text = printable(text)
+    if cell_len(text) <= width or width <= 2:
+        return cut(text, width)
+    begin = set_cell_size(text, width // 3).rstrip()
+    return begin + cut(text, width - cell_len(begin), keep_end=True)
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """A line as lines of at most so many cells; those that follow are indented as the first, and a little more."""
     if cell_len(text) <= width:
@@ -84,7 +94,7 @@ def wrapped(text: str, width: int) -> list[str]:
 def _line(cells: Sequence[tuple[Column, str, int]], *, head: bool = False) -> Text:
     line = Text(no_wrap=True, end="")
     for number, (column, text, width) in enumerate(cells):
-        shown = cut(text, width, keep_end=column.keep_end and not head)
+        shown = cut_middle(text, width) if column.is_name and not head else cut(text, width)
         pad = " " * (width - cell_len(shown))
         line.append(" " * GAP if number else "")
         line.append(pad + shown if column.least is None else shown + pad, "bold dim" if head else column.style)

@@ -153,7 +153,7 @@ def _accounts(accounts: Sequence[Account], title: str, width: int) -> Table:
 
 def _names(title: str, names: Sequence[str]) -> Column:
     cells = [cell for name in names for cell in (name, "")]
-    return Column(head=title, cells=cells, rank=0, least=16)
+    return Column(head=title, cells=cells, rank=0, least=16, is_name=True)
 
 
 def _labels(count: int) -> Column:
@@ -169,8 +169,8 @@ def _tasks(tasks: Sequence[TaskStatus], title: str, width: int) -> Table:
 
     return fit(
         [
-            Column(head=title, cells=[task.task for task in tasks], rank=0, least=18, keep_end=True),
-            text("APPLICATION", 5, [task.label for task in tasks], 11),
+            Column(head=title, cells=[task.task for task in tasks], rank=0, least=18, is_name=True),
+            Column(head="APPLICATION", cells=[t.label or "?" for t in tasks], rank=5, least=11, is_name=True),
             text("USER", 7, [task.user for task in tasks], 6),
             text("QUEUE", 9, [task.queue for task in tasks], 8),
             text("CLUSTER", 10, [task.cluster for task in tasks], 8),

@@ -143,7 +143,7 @@ class Pod(_message.Message):
     def __init__(self, uid: _Optional[str] = ..., namespace: _Optional[str] = ..., name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., addresses: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("name", "addresses", "labels", "annotations", "pods")
+    __slots__ = ("name", "addresses", "labels", "annotations", "pods", "lendable")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -163,12 +163,14 @@ class Node(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     ANNOTATIONS_FIELD_NUMBER: _ClassVar[int]
     PODS_FIELD_NUMBER: _ClassVar[int]
+    LENDABLE_FIELD_NUMBER: _ClassVar[int]
     name: str
     addresses: _containers.RepeatedScalarFieldContainer[str]
     labels: _containers.ScalarMap[str, str]
     annotations: _containers.ScalarMap[str, str]
     pods: _containers.RepeatedCompositeFieldContainer[Pod]
-    def __init__(self, name: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., pods: _Optional[_Iterable[_Union[Pod, _Mapping]]] = ...) -> None: ...
+    lendable: Resources
+    def __init__(self, name: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., pods: _Optional[_Iterable[_Union[Pod, _Mapping]]] = ..., lendable: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
 
 class TakeBack(_message.Message):
     __slots__ = ("cpu_notice_seconds", "memory_notice_seconds")
@@ -213,7 +215,7 @@ class OfferAnswer(_message.Message):
     def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., accepted: _Optional[_Union[Resources, _Mapping]] = ..., refusal: _Optional[_Union[Refusal, str]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ReportRow(_message.Message):
-    __slots__ = ("node", "framework_node", "age_seconds", "state", "allocated_cpu_milli", "allocated_memory_bytes", "in_force_cpu_milli", "in_force_memory_bytes", "unit_cpu_milli", "unit_memory_bytes", "floor_cpu_milli", "floor_memory_bytes", "maximum_cpu_milli", "maximum_memory_bytes", "started_age_seconds")
+    __slots__ = ("node", "framework_node", "age_seconds", "state", "allocated_cpu_milli", "allocated_memory_bytes", "in_force_cpu_milli", "in_force_memory_bytes", "unit_cpu_milli", "unit_memory_bytes", "floor_cpu_milli", "floor_memory_bytes", "maximum_cpu_milli", "maximum_memory_bytes", "started_age_seconds", "partitions")
     NODE_FIELD_NUMBER: _ClassVar[int]
     FRAMEWORK_NODE_FIELD_NUMBER: _ClassVar[int]
     AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -229,6 +231,7 @@ class ReportRow(_message.Message):
     MAXIMUM_CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
     MAXIMUM_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     STARTED_AGE_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    PARTITIONS_FIELD_NUMBER: _ClassVar[int]
     node: str
     framework_node: str
     age_seconds: float
@@ -244,7 +247,8 @@ class ReportRow(_message.Message):
     maximum_cpu_milli: int
     maximum_memory_bytes: int
     started_age_seconds: float
-    def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., age_seconds: _Optional[float] = ..., state: _Optional[_Union[NodeState, str]] = ..., allocated_cpu_milli: _Optional[int] = ..., allocated_memory_bytes: _Optional[int] = ..., in_force_cpu_milli: _Optional[int] = ..., in_force_memory_bytes: _Optional[int] = ..., unit_cpu_milli: _Optional[int] = ..., unit_memory_bytes: _Optional[int] = ..., floor_cpu_milli: _Optional[int] = ..., floor_memory_bytes: _Optional[int] = ..., maximum_cpu_milli: _Optional[int] = ..., maximum_memory_bytes: _Optional[int] = ..., started_age_seconds: _Optional[float] = ...) -> None: ...
+    partitions: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, node: _Optional[str] = ..., framework_node: _Optional[str] = ..., age_seconds: _Optional[float] = ..., state: _Optional[_Union[NodeState, str]] = ..., allocated_cpu_milli: _Optional[int] = ..., allocated_memory_bytes: _Optional[int] = ..., in_force_cpu_milli: _Optional[int] = ..., in_force_memory_bytes: _Optional[int] = ..., unit_cpu_milli: _Optional[int] = ..., unit_memory_bytes: _Optional[int] = ..., floor_cpu_milli: _Optional[int] = ..., floor_memory_bytes: _Optional[int] = ..., maximum_cpu_milli: _Optional[int] = ..., maximum_memory_bytes: _Optional[int] = ..., started_age_seconds: _Optional[float] = ..., partitions: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Pending(_message.Message):
     __slots__ = ("total", "smallest", "largest", "detail")
@@ -317,7 +321,14 @@ class Capabilities(_message.Message):
     def __init__(self, cpu: _Optional[_Union[ResourceCapability, _Mapping]] = ..., memory: _Optional[_Union[ResourceCapability, _Mapping]] = ..., ends_single_tasks: _Optional[bool] = ..., ends_gracefully: _Optional[bool] = ..., reports_progress: _Optional[bool] = ..., has_gangs: _Optional[bool] = ..., offer_lasts_seconds: _Optional[int] = ...) -> None: ...
 
 class CapacityReport(_message.Message):
-    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere")
+    __slots__ = ("capabilities", "rows", "answers", "pending", "applications", "gangs", "detail", "largest_elsewhere", "scheduler_start", "pending_by_partition")
+    class PendingByPartitionEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Pending
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Pending, _Mapping]] = ...) -> None: ...
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
@@ -326,6 +337,8 @@ class CapacityReport(_message.Message):
     GANGS_FIELD_NUMBER: _ClassVar[int]
     DETAIL_FIELD_NUMBER: _ClassVar[int]
     LARGEST_ELSEWHERE_FIELD_NUMBER: _ClassVar[int]
+    SCHEDULER_START_FIELD_NUMBER: _ClassVar[int]
+    PENDING_BY_PARTITION_FIELD_NUMBER: _ClassVar[int]
     capabilities: Capabilities
     rows: _containers.RepeatedCompositeFieldContainer[ReportRow]
     answers: _containers.RepeatedCompositeFieldContainer[OfferAnswer]
@@ -334,7 +347,9 @@ class CapacityReport(_message.Message):
     gangs: _containers.RepeatedCompositeFieldContainer[GangReport]
     detail: str
     largest_elsewhere: Resources
-    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
+    scheduler_start: str
+    pending_by_partition: _containers.MessageMap[str, Pending]
+    def __init__(self, capabilities: _Optional[_Union[Capabilities, _Mapping]] = ..., rows: _Optional[_Iterable[_Union[ReportRow, _Mapping]]] = ..., answers: _Optional[_Iterable[_Union[OfferAnswer, _Mapping]]] = ..., pending: _Optional[_Union[Pending, _Mapping]] = ..., applications: _Optional[_Iterable[_Union[Application, _Mapping]]] = ..., gangs: _Optional[_Iterable[_Union[GangReport, _Mapping]]] = ..., detail: _Optional[str] = ..., largest_elsewhere: _Optional[_Union[Resources, _Mapping]] = ..., scheduler_start: _Optional[str] = ..., pending_by_partition: _Optional[_Mapping[str, Pending]] = ...) -> None: ...
 
 class Process(_message.Message):
     __slots__ = ("pid", "start_ticks")

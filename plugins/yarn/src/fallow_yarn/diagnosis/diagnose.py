@@ -7,6 +7,7 @@ from fallow_hookspecs import Finding, Node
 from fallow_yarn.diagnosis import connection_errors, sizes
 from fallow_yarn.diagnosis import manager as manager_findings
 from fallow_yarn.diagnosis.kerberos import ticket
+from fallow_yarn.diagnosis.labels import label
 from fallow_yarn.diagnosis.node_manager import node_manager
 from fallow_yarn.diagnosis.probes import PROBES, Probes
 from fallow_yarn.diagnosis.registration import processes, registered
@@ -19,7 +20,7 @@ from fallow_yarn.errors import (
     UnknownHostError,
     YarnError,
 )
-from fallow_yarn.model.size import Size
+from fallow_yarn.model.size import size_within
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.readings import Facts, Reading, floor_of, live
@@ -83,9 +84,16 @@ def diagnose(
     findings += scheduler(facts, page, len(reading.nodes))
     mine = {node.name: own(node, reading.nodes) for node in nodes}
     waiting = _tried(lambda: manager.applications(deadline, requests=True))
-    asked = None if isinstance(waiting, YarnError) else [r.size for each in waiting for r in each.requests]
+    requests = None if isinstance(waiting, YarnError) else [r for each in waiting for r in each.requests]
+    asked = None if requests is None else [request.size for request in requests]
     largest = sizes.largest(reading.nodes, {node_id for ids in mine.values() for node_id in ids}, asked)
     findings += [] if largest is None else [largest]
+    labelled = {
+        node_id: name for ids in mine.values() for node_id in ids if (name := reading.nodes[node_id].node.label)
+    }
+    known = _tried(lambda: manager.labels(deadline)) if labelled else {}
+    exclusive = {} if isinstance(known, YarnError) else known
+    findings += [label(node_id, name, exclusive.get(name), requests) for node_id, name in sorted(labelled.items())]
     for node in nodes:
         findings += _node(node, mine[node.name], facts, reading, spec, access, addresses, deadline, probes)
     return tuple(findings)
@@ -107,12 +115,12 @@ def _node(
     yield registered(node, ids, found, spec, addresses, reading.nodes, probes.processes(()) if not ids else ())
     if not found:
         return
-    floor, host = floor_of(facts), probes.host_size()
-    used = [reading.nodes[node_id].node.used for node_id in found]
-    total = Size(sum(size.memory_mb for size in used), sum(size.vcores for size in used))
-    lend = None if host is None else sizes.lendable(host, total, spec.vcore_milli)
+    floor, most = floor_of(facts), node.lendable
+    lend = None
+    if most is not None:
+        lend = size_within(cpu_milli=most.cpu_milli, memory_bytes=most.memory_bytes, vcore_milli=spec.vcore_milli)
     if lend is None:
-        yield Finding(subject=f"room on {node.name}", ok=None, detail="this host's size cannot be read from /proc")
+        yield Finding(subject=f"room on {node.name}", ok=None, detail="what this host can lend is not known")
     else:
         yield sizes.room(node.name, len(found), floor, lend)
     for node_id in found:

@@ -1,7 +1,6 @@
 """Reads what only a diagnosis needs: the daemons' pages of settings, and this host."""
 
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from fallow_yarn.http.web import Web
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.containers import INFO, web_of
 from fallow_yarn.nm.daemons import node_managers
-from fallow_yarn.nm.procfs import PROC_ROOT
 from fallow_yarn.security.access import Access
 from fallow_yarn.security.web_access import WebAccess
 from fallow_yarn.settings.rm_addresses import RmAddresses
@@ -42,21 +40,11 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSize:
-    """CPUs and memory of this host; `available_bytes` is available without paging."""
-
-    cpus: int
-    memory_bytes: int
-    available_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Probes:
     """All probes of a diagnosis; a test replaces them."""
 
     manager_page: Callable[[RmAddresses, Access, Deadline], Page]
     node_page: Callable[[str, WebAccess, Deadline], Page]
-    host_size: Callable[[], HostSize | None]
     disk_used_percent: Callable[[str], float | None]
     has_cgroup: Callable[[str], bool]
     processes: Callable[[Collection[str]], Iterable[Daemon]]
@@ -92,19 +80,6 @@ def conf_page(web: Web, deadline: Deadline, wall: Callable[[], float] = time.tim
         return Page(problem=str(error))
 
 
-def host_size(proc_root: Path = PROC_ROOT) -> HostSize | None:
-    """The size of this host; None if /proc cannot be read."""
-    try:
-        lines = (proc_root / "meminfo").read_text()
-    except OSError:
-        return None
-    kib = {name: int(value) for name, value in re.findall(r"^(\w+):\s+(\d+) kB$", lines, re.MULTILINE)}
-    cpus, total, available = os.cpu_count(), kib.get("MemTotal"), kib.get("MemAvailable")
-    if cpus is None or total is None or available is None:
-        return None
-    return HostSize(cpus=cpus, memory_bytes=total * _KIB, available_bytes=available * _KIB)
-
-
 def disk_used_percent(folder: str) -> float | None:
     """How full the disk of a folder is by the NodeManager's measure: not writable for its user, in percent."""
     try:
@@ -130,7 +105,6 @@ def _ahead_seconds(date: str, now: float) -> float | None:
 PROBES: Final = Probes(
     manager_page=manager_page,
     node_page=node_page,
-    host_size=host_size,
     disk_used_percent=disk_used_percent,
     has_cgroup=has_cgroup,
     processes=node_managers,

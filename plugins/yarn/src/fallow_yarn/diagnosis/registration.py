@@ -78,7 +78,8 @@ def _none_here(
     elif pids:
         advice = (
             f"a NodeManager runs here (process {', '.join(map(str, sorted(pids)))}): its log shows whether it"
-            " registered, and where; if it is listed by another name, set spec.nodeManagers to its id"
+            " registered, and where; if it is listed by another name of this host, add that name to node.addresses in"
+            " the core file, or set spec.nodeManagers to its id"
         )
     else:
         advice = "no NodeManager runs here that this user can see: start one, or set spec.nodeManagers to its id"

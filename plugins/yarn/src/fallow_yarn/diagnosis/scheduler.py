@@ -77,16 +77,18 @@ def _calculator(calculator: Calculator | None) -> Finding:
     if calculator is Calculator.DEFAULT:
         return Finding(
             subject=subject,
-            ok=False,
-            detail="DefaultResourceCalculator: vcores are ignored, so CPU offers have no effect",
-            advice=f"set {CALCULATOR} to org.apache.hadoop.yarn.util.resource.DominantResourceCalculator in"
+            ok=None,
+            detail="DefaultResourceCalculator: the scheduler ignores vcores, so the CPU of an offer holds nothing back;"
+            " Fallow offers no more memory than the tasks could use with the CPU that can be lent",
+            advice=f"if CPU should count, set {CALCULATOR} to"
+            " org.apache.hadoop.yarn.util.resource.DominantResourceCalculator in"
             " capacity-scheduler.xml, and restart the ResourceManager",
         )
     return Finding(
         subject=subject,
         ok=None,
         detail="unknown; with the DefaultResourceCalculator vcores would be ignored",
-        advice=f"check {CALCULATOR} in capacity-scheduler.xml: it should be the DominantResourceCalculator",
+        advice=f"if CPU should count, {CALCULATOR} in capacity-scheduler.xml has to be the DominantResourceCalculator",
     )
 
 

@@ -6,8 +6,7 @@ from typing import Final
 from fallow_hookspecs import Finding
 from fallow_yarn.diagnosis.common import MANY_NODES
 from fallow_yarn.diagnosis.daemon_conf import DaemonConf
-from fallow_yarn.diagnosis.probes import HostSize
-from fallow_yarn.model.size import MIB_BYTES, Size, largest_of, size_words
+from fallow_yarn.model.size import Size, largest_of, size_words
 from fallow_yarn.rm.nodes import IN_SCHEDULER
 from fallow_yarn.rm.readings import NodeReading
 
@@ -18,12 +17,6 @@ UNSET: Final = Size(8192, 8)
 """Hadoop's size if both settings are -1 and detection is off."""
 
 FAR_ABOVE: Final = 1.25
-
-
-def lendable(host: HostSize, used: Size, vcore_milli: int) -> Size:
-    """The most that could be lent now: all CPUs; the available memory plus the memory that batch uses."""
-    memory_bytes = min(host.memory_bytes, host.available_bytes + used.memory_mb * MIB_BYTES)
-    return Size(memory_bytes // MIB_BYTES, host.cpus * 1000 // vcore_milli)
 
 
 def current(reading: NodeReading, floor: Size) -> Finding:
@@ -46,7 +39,7 @@ def room(node: str, count: int, floor: Size, lend: Size) -> Finding:
     subject = f"room on {node}"
     least = Size(floor.memory_mb * count, floor.vcores * count)
     if lend.memory_mb > least.memory_mb and lend.vcores > least.vcores:
-        return Finding(subject=subject, ok=True, detail=f"at most {size_words(lend)} could be lent now")
+        return Finding(subject=subject, ok=True, detail=f"{size_words(lend)} can be lent now, to all clusters together")
     each = (
         f"{count} NodeManagers have at least {size_words(floor)} each"
         if count > 1
@@ -54,10 +47,11 @@ def room(node: str, count: int, floor: Size, lend: Size) -> Finding:
     )
     return Finding(
         subject=subject,
-        ok=False,
-        detail=f"nothing above the minimum allocation: {each}, and at most {size_words(lend)} could be lent now",
-        advice="lower yarn.scheduler.minimum-allocation-mb or -vcores at the ResourceManager; if the vcores are the"
-        " limit, let a vcore be fewer milli-cores: spec.vcoreMilli (the same on all nodes of the cluster)",
+        ok=None,
+        detail=f"nothing above the minimum allocation: {each}, and {size_words(lend)} can be lent now",
+        advice="if it is the same while the host is idle, raise the watermark or the cap of the host, or lower"
+        " yarn.scheduler.minimum-allocation-mb or -vcores at the ResourceManager; if the vcores are the limit,"
+        " let a vcore be fewer milli-cores: spec.vcoreMilli (the same on all nodes of the cluster)",
     )
 
 
@@ -74,7 +68,7 @@ def configured(node_id: str, settings: DaemonConf, floor: Size, lend: Size) -> F
         return Finding(
             subject=subject,
             ok=False,
-            detail=f"{words}, far above the {size_words(lend)} that could be lent now: after each start of it the"
+            detail=f"{words}, far above the {size_words(lend)} that can be lent now: after each start of it the"
             " scheduler allocates all of that until Fallow sends a size",
             advice=f"set {MEMORY} and cpu-vcores in its yarn-site.xml to a small size, such as the minimum allocation,"
             f" {size_words(floor)}: Fallow raises it",

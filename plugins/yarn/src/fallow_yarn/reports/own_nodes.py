@@ -19,6 +19,7 @@ class OwnNodes:
         self._indexed: tuple[Mapping[str, object], Mapping[str, list[str]]] = ({}, {})
         self._last_seen: dict[str, int] = {}
         self._superseded: dict[str, frozenset[str]] = {}
+        self._strangers: dict[str, tuple[int, ...]] = {}
 
     def of(self, node: Node, listed: Mapping[str, object] | None = None) -> list[str]:
         """The ids of a node's NodeManagers, among those listed; by default those of the newest report."""
@@ -54,3 +55,18 @@ class OwnNodes:
         self._last_seen.update(dict.fromkeys(listening, now))
         known = {node_id: self._last_seen[node_id] for node_id in ids if node_id in self._last_seen}
         self._superseded[node.name] = superseded(listening, known)
+
+    def note_running(self, node: Node, pids: Iterable[int]) -> None:
+        """Take the NodeManager processes on a node's host: of this cluster, or of another one."""
+        self._strangers[node.name] = tuple(sorted(pids))
+
+    def unmatched(self, nodes: Iterable[Node]) -> str:
+        """That a NodeManager runs on a host of which the ResourceManager seems to list none, and what to configure."""
+        found = [(node.name, self._strangers.get(node.name, ())) for node in nodes if not self.of(node)]
+        return "; ".join(
+            f"a NodeManager runs on {name} (process {', '.join(map(str, pids))}), but no node of this ResourceManager"
+            " has a name or address of this host: if it belongs to this cluster, add the host part of its node id to"
+            " node.addresses in the core file, or set spec.nodeManagers to its id"
+            for name, pids in found
+            if pids
+        )

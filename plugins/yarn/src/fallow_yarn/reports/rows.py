@@ -30,6 +30,7 @@ def row(
     age_seconds: float,
     *,
     is_superseded: bool = False,
+    partitions: tuple[str, ...] = (),
 ) -> ReportRow | None:
     """The row of one NodeManager; `None` if its values are unknown now, so that the earlier ones age.
 
@@ -58,6 +59,7 @@ def row(
         unit=Resources(cpu_milli=vcore_milli, memory_bytes=MIB_BYTES),
         floor=NOTHING if state is NodeState.DRAINING else resources(floor, vcore_milli),
         maximum=allocated if state in (NodeState.UNHEALTHY, NodeState.DRAINING) else None,
+        partitions=partitions,
     )
 
 

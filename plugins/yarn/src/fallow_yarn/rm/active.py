@@ -6,7 +6,7 @@ became active later is used: the other one has been given up and does not know i
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -98,6 +98,10 @@ class ActiveManager:
     def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
         """See `ResourceManager.applications`."""
         return self._ask(lambda manager, until: manager.applications(until, requests=requests), deadline)
+
+    def labels(self, deadline: Deadline) -> Mapping[str, bool]:
+        """See `ResourceManager.labels`."""
+        return self._ask(lambda manager, until: manager.labels(until), deadline)
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         """See `ResourceManager.signal`."""

@@ -28,10 +28,13 @@ _MASTER: Final = re.compile(r"/containerlogs/(container_\w+)/")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A number of containers of one size that an application has requested and not got yet."""
+    """A number of containers of one size that an application has requested and not got yet. `label`: the partition, as
+    the scheduler resolved it; empty: the default one.
+    """
 
     size: Size
     containers: int
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +112,8 @@ def _requests(value: object) -> tuple[Request, ...]:
         if memory_mb is None or vcores is None or count is None or count <= 0:
             continue
         if kind == GUARANTEED and text(entry.get("resourceName")) in ANYWHERE:
-            found.append(Request(size=Size(memory_mb, vcores), containers=count))
+            label = text(entry.get("nodeLabelExpression")).strip()
+            found.append(Request(size=Size(memory_mb, vcores), containers=count, label=label))
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from fallow_yarn.rm.applications import RunningApplication, read_applications
 from fallow_yarn.rm.facts import Identity, Setup, read_identity, read_setting, read_setup
 from fallow_yarn.rm.history import SizeHistory
 from fallow_yarn.rm.in_force import Possible, in_scheduler, is_consistent, is_open, is_proven
+from fallow_yarn.rm.labels import read_labels
 from fallow_yarn.rm.nodes import CLIENT_PROTOCOL, IN_SCHEDULER, Node, list_nodes, updatable_ids
 from fallow_yarn.rm.readings import Facts, NodeReading, Reading
 from fallow_yarn.rm.refresh import refresh_nodes
@@ -135,6 +136,10 @@ class ResourceManager:
     def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
         """The applications: one page. With `requests` it is larger and has their pending requests."""
         return read_applications(self._web, deadline, requests=requests)
+
+    def labels(self, deadline: Deadline) -> Mapping[str, bool]:
+        """The node labels of the cluster, and whether each is exclusive: one small page."""
+        return read_labels(self._web, deadline)
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         """Have a container signalled by its NodeManager, at its next heartbeat: SIGTERM, or with `force` SIGKILL."""

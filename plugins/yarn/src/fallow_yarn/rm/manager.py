@@ -1,6 +1,6 @@
 """The calls that this plugin makes to a ResourceManager, as a protocol: for the only one, and for one of several."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +61,9 @@ class Manager(Protocol):
 
     def applications(self, deadline: Deadline, *, requests: bool = False) -> tuple[RunningApplication, ...]:
         """The running applications."""
+
+    def labels(self, deadline: Deadline) -> Mapping[str, bool]:
+        """The node labels, and whether each is exclusive."""
 
     def signal(self, container: ContainerId, deadline: Deadline, *, force: bool) -> None:
         """Have a container signalled."""

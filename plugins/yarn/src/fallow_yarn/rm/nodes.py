@@ -56,7 +56,8 @@ class Node:
 
     `capability` is the ResourceManager's size of the node; its scheduler may still work with an earlier one. `used` and
     `containers` are the scheduler's, and both are 0 too while the node is not in its table. `grace_seconds`: the grace
-    of a node that is being decommissioned, from the start of that; -1: without end.
+    of a node that is being decommissioned, from the start of that; -1: without end. `label`: its partition, of which a
+    node has one; empty: the default partition.
     """
 
     node_id: str
@@ -68,6 +69,7 @@ class Node:
     used: Size
     containers: int
     grace_seconds: int | None = None
+    label: str = ""
 
 
 def list_nodes(call: Call, where: str, deadline: Deadline) -> tuple[Node, ...]:
@@ -113,6 +115,7 @@ def _node(report: yarn_pb2.NodeReport) -> Node:
         used=_size(report.used),
         containers=report.containers,
         grace_seconds=_grace(report),
+        label=next(map(_text, report.labels), ""),
     )
 
 

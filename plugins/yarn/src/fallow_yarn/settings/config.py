@@ -60,10 +60,11 @@ class _Model(BaseModel):
 class ResourceManagerSpec(_Model):
     """A ResourceManager: its host, and the addresses that differ from Hadoop's default ports.
 
-    `host` is a name or an address, an IPv6 one without brackets; the three addresses are `host:port`.
+    `host` is a name or an address, an IPv6 one without brackets; the three addresses are `host:port`. It may be left
+    out where the addresses say it: all three are given, or those that are given have the same host.
     """
 
-    host: Annotated[str, AfterValidator(_host)]
+    host: Annotated[str, AfterValidator(_host)] | None = None
     client: Address | None = None
     admin: Address | None = None
     web: Address | None = None
@@ -83,8 +84,20 @@ class ResourceManagerSpec(_Model):
         """Address of the web pages and REST."""
         return self.web or self._at(WEB_PORT)
 
+    @model_validator(mode="after")
+    def _says_where(self) -> Self:
+        hosts = self._hosts()
+        if self.host is None and len(hosts) != 1 and None in (self.client, self.admin, self.web):
+            several = f"; the addresses have several: {', '.join(sorted(hosts))}" if hosts else ""
+            raise ValueError(f"give host, or all of client, admin and web{several}")
+        return self
+
+    def _hosts(self) -> set[str]:
+        return {given.rpartition(":")[0] for given in (self.client, self.admin, self.web) if given is not None}
+
     def _at(self, port: int) -> str:
-        return f"[{self.host}]:{port}" if ":" in self.host else f"{self.host}:{port}"
+        host = next(iter(self._hosts())) if self.host is None else self.host
+        return f"[{host}]:{port}" if ":" in host and not host.startswith("[") else f"{host}:{port}"
 
 
 class KerberosSpec(_Model):

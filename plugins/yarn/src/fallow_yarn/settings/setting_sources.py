@@ -62,7 +62,9 @@ def _address_source(spec: AgentSpec, addresses: RmAddresses, kind: Server) -> st
     given = (spec.resource_managers or {}).get(addresses.name) or spec.resource_manager
     if given is None or getattr(given, kind.value) is not None:
         return source
-    return f"{source.rpartition('.')[0]}.host, Hadoop's default port"
+    manager = source.rpartition(".")[0]
+    host = f"{manager}.host" if given.host is not None else f"{manager}, the host of its other addresses"
+    return f"{host}, Hadoop's default port"
 
 
 def _security(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fallow_yarn/ipc/protos/yarn.proto\x12\x13\x66\x61llow.yarn.records\"$\n\x06NodeId\x12\x0c\n\x04host\x18\x01 \x01(\x0c\x12\x0c\n\x04port\x18\x02 \x01(\x05\"1\n\x13ResourceInformation\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x03\"n\n\x08Resource\x12\x11\n\tmemory_mb\x18\x01 \x01(\x03\x12\x15\n\rvirtual_cores\x18\x02 \x01(\x05\x12\x38\n\x06values\x18\x03 \x03(\x0b\x32(.fallow.yarn.records.ResourceInformation\"\x94\x02\n\nNodeReport\x12,\n\x07node_id\x18\x01 \x01(\x0b\x32\x1b.fallow.yarn.records.NodeId\x12\x14\n\x0chttp_address\x18\x02 \x01(\x0c\x12+\n\x04used\x18\x04 \x01(\x0b\x32\x1d.fallow.yarn.records.Resource\x12\x31\n\ncapability\x18\x05 \x01(\x0b\x32\x1d.fallow.yarn.records.Resource\x12\x12\n\ncontainers\x18\x06 \x01(\x05\x12-\n\x05state\x18\x07 \x01(\x0e\x32\x1e.fallow.yarn.records.NodeState\x12\x1f\n\x17\x64\x65\x63ommissioning_timeout\x18\r \x01(\r\"H\n\x16GetClusterNodesRequest\x12.\n\x06states\x18\x01 \x03(\x0e\x32\x1e.fallow.yarn.records.NodeState\"K\n\x17GetClusterNodesResponse\x12\x30\n\x07reports\x18\x01 \x03(\x0b\x32\x1f.fallow.yarn.records.NodeReport\"^\n\x0eResourceOption\x12/\n\x08resource\x18\x01 \x01(\x0b\x32\x1d.fallow.yarn.records.Resource\x12\x1b\n\x13over_commit_timeout\x18\x02 \x01(\x05\"q\n\x0cNodeResource\x12,\n\x07node_id\x18\x01 \x01(\x0b\x32\x1b.fallow.yarn.records.NodeId\x12\x33\n\x06option\x18\x02 \x01(\x0b\x32#.fallow.yarn.records.ResourceOption\"M\n\x19UpdateNodeResourceRequest\x12\x30\n\x05nodes\x18\x01 \x03(\x0b\x32!.fallow.yarn.records.NodeResource\"c\n\x13RefreshNodesRequest\x12;\n\x04kind\x18\x01 \x01(\x0e\x32%.fallow.yarn.records.DecommissionType:\x06NORMAL\x12\x0f\n\x07timeout\x18\x02 \x01(\x05\"6\n\rApplicationId\x12\n\n\x02id\x18\x01 \x01(\x05\x12\x19\n\x11\x63luster_timestamp\x18\x02 \x01(\x03\"`\n\x14\x41pplicationAttemptId\x12\x37\n\x0b\x61pplication\x18\x01 \x01(\x0b\x32\".fallow.yarn.records.ApplicationId\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\"U\n\x0b\x43ontainerId\x12:\n\x07\x61ttempt\x18\x02 \x01(\x0b\x32).fallow.yarn.records.ApplicationAttemptId\x12\n\n\x02id\x18\x03 \x01(\x03\"\x82\x01\n\x16SignalContainerRequest\x12\x33\n\tcontainer\x18\x01 \x02(\x0b\x32 .fallow.yarn.records.ContainerId\x12\x33\n\x07\x63ommand\x18\x02 \x02(\x0e\x32\".fallow.yarn.records.SignalCommand*\x7f\n\tNodeState\x12\x07\n\x03NEW\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\r\n\tUNHEALTHY\x10\x03\x12\x12\n\x0e\x44\x45\x43OMMISSIONED\x10\x04\x12\x08\n\x04LOST\x10\x05\x12\x0c\n\x08REBOOTED\x10\x06\x12\x13\n\x0f\x44\x45\x43OMMISSIONING\x10\x07\x12\x0c\n\x08SHUTDOWN\x10\x08*:\n\x10\x44\x65\x63ommissionType\x12\n\n\x06NORMAL\x10\x01\x12\x0c\n\x08GRACEFUL\x10\x02\x12\x0c\n\x08\x46ORCEFUL\x10\x03*U\n\rSignalCommand\x12\x16\n\x12OUTPUT_THREAD_DUMP\x10\x01\x12\x15\n\x11GRACEFUL_SHUTDOWN\x10\x02\x12\x15\n\x11\x46ORCEFUL_SHUTDOWN\x10\x03')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!fallow_yarn/ipc/protos/yarn.proto\x12\x13\x66\x61llow.yarn.records\"$\n\x06NodeId\x12\x0c\n\x04host\x18\x01 \x01(\x0c\x12\x0c\n\x04port\x18\x02 \x01(\x05\"1\n\x13ResourceInformation\x12\x0b\n\x03key\x18\x01 \x01(\x0c\x12\r\n\x05value\x18\x02 \x01(\x03\"n\n\x08Resource\x12\x11\n\tmemory_mb\x18\x01 \x01(\x03\x12\x15\n\rvirtual_cores\x18\x02 \x01(\x05\x12\x38\n\x06values\x18\x03 \x03(\x0b\x32(.fallow.yarn.records.ResourceInformation\"\xa4\x02\n\nNodeReport\x12,\n\x07node_id\x18\x01 \x01(\x0b\x32\x1b.fallow.yarn.records.NodeId\x12\x14\n\x0chttp_address\x18\x02 \x01(\x0c\x12+\n\x04used\x18\x04 \x01(\x0b\x32\x1d.fallow.yarn.records.Resource\x12\x31\n\ncapability\x18\x05 \x01(\x0b\x32\x1d.fallow.yarn.records.Resource\x12\x12\n\ncontainers\x18\x06 \x01(\x05\x12-\n\x05state\x18\x07 \x01(\x0e\x32\x1e.fallow.yarn.records.NodeState\x12\x0e\n\x06labels\x18\n \x03(\x0c\x12\x1f\n\x17\x64\x65\x63ommissioning_timeout\x18\r \x01(\r\"H\n\x16GetClusterNodesRequest\x12.\n\x06states\x18\x01 \x03(\x0e\x32\x1e.fallow.yarn.records.NodeState\"K\n\x17GetClusterNodesResponse\x12\x30\n\x07reports\x18\x01 \x03(\x0b\x32\x1f.fallow.yarn.records.NodeReport\"^\n\x0eResourceOption\x12/\n\x08resource\x18\x01 \x01(\x0b\x32\x1d.fallow.yarn.records.Resource\x12\x1b\n\x13over_commit_timeout\x18\x02 \x01(\x05\"q\n\x0cNodeResource\x12,\n\x07node_id\x18\x01 \x01(\x0b\x32\x1b.fallow.yarn.records.NodeId\x12\x33\n\x06option\x18\x02 \x01(\x0b\x32#.fallow.yarn.records.ResourceOption\"M\n\x19UpdateNodeResourceRequest\x12\x30\n\x05nodes\x18\x01 \x03(\x0b\x32!.fallow.yarn.records.NodeResource\"c\n\x13RefreshNodesRequest\x12;\n\x04kind\x18\x01 \x01(\x0e\x32%.fallow.yarn.records.DecommissionType:\x06NORMAL\x12\x0f\n\x07timeout\x18\x02 \x01(\x05\"6\n\rApplicationId\x12\n\n\x02id\x18\x01 \x01(\x05\x12\x19\n\x11\x63luster_timestamp\x18\x02 \x01(\x03\"`\n\x14\x41pplicationAttemptId\x12\x37\n\x0b\x61pplication\x18\x01 \x01(\x0b\x32\".fallow.yarn.records.ApplicationId\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\x05\"U\n\x0b\x43ontainerId\x12:\n\x07\x61ttempt\x18\x02 \x01(\x0b\x32).fallow.yarn.records.ApplicationAttemptId\x12\n\n\x02id\x18\x03 \x01(\x03\"\x82\x01\n\x16SignalContainerRequest\x12\x33\n\tcontainer\x18\x01 \x02(\x0b\x32 .fallow.yarn.records.ContainerId\x12\x33\n\x07\x63ommand\x18\x02 \x02(\x0e\x32\".fallow.yarn.records.SignalCommand*\x7f\n\tNodeState\x12\x07\n\x03NEW\x10\x01\x12\x0b\n\x07RUNNING\x10\x02\x12\r\n\tUNHEALTHY\x10\x03\x12\x12\n\x0e\x44\x45\x43OMMISSIONED\x10\x04\x12\x08\n\x04LOST\x10\x05\x12\x0c\n\x08REBOOTED\x10\x06\x12\x13\n\x0f\x44\x45\x43OMMISSIONING\x10\x07\x12\x0c\n\x08SHUTDOWN\x10\x08*:\n\x10\x44\x65\x63ommissionType\x12\n\n\x06NORMAL\x10\x01\x12\x0c\n\x08GRACEFUL\x10\x02\x12\x0c\n\x08\x46ORCEFUL\x10\x03*U\n\rSignalCommand\x12\x16\n\x12OUTPUT_THREAD_DUMP\x10\x01\x12\x15\n\x11GRACEFUL_SHUTDOWN\x10\x02\x12\x15\n\x11\x46ORCEFUL_SHUTDOWN\x10\x03')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fallow_yarn.ipc.protos.yarn_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_NODESTATE']._serialized_start=1454
-  _globals['_NODESTATE']._serialized_end=1581
-  _globals['_DECOMMISSIONTYPE']._serialized_start=1583
-  _globals['_DECOMMISSIONTYPE']._serialized_end=1641
-  _globals['_SIGNALCOMMAND']._serialized_start=1643
-  _globals['_SIGNALCOMMAND']._serialized_end=1728
+  _globals['_NODESTATE']._serialized_start=1470
+  _globals['_NODESTATE']._serialized_end=1597
+  _globals['_DECOMMISSIONTYPE']._serialized_start=1599
+  _globals['_DECOMMISSIONTYPE']._serialized_end=1657
+  _globals['_SIGNALCOMMAND']._serialized_start=1659
+  _globals['_SIGNALCOMMAND']._serialized_end=1744
   _globals['_NODEID']._serialized_start=58
   _globals['_NODEID']._serialized_end=94
   _globals['_RESOURCEINFORMATION']._serialized_start=96
@@ -44,25 +44,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RESOURCE']._serialized_start=147
   _globals['_RESOURCE']._serialized_end=257
   _globals['_NODEREPORT']._serialized_start=260
-  _globals['_NODEREPORT']._serialized_end=536
-  _globals['_GETCLUSTERNODESREQUEST']._serialized_start=538
-  _globals['_GETCLUSTERNODESREQUEST']._serialized_end=610
-  _globals['_GETCLUSTERNODESRESPONSE']._serialized_start=612
-  _globals['_GETCLUSTERNODESRESPONSE']._serialized_end=687
-  _globals['_RESOURCEOPTION']._serialized_start=689
-  _globals['_RESOURCEOPTION']._serialized_end=783
-  _globals['_NODERESOURCE']._serialized_start=785
-  _globals['_NODERESOURCE']._serialized_end=898
-  _globals['_UPDATENODERESOURCEREQUEST']._serialized_start=900
-  _globals['_UPDATENODERESOURCEREQUEST']._serialized_end=977
-  _globals['_REFRESHNODESREQUEST']._serialized_start=979
-  _globals['_REFRESHNODESREQUEST']._serialized_end=1078
-  _globals['_APPLICATIONID']._serialized_start=1080
-  _globals['_APPLICATIONID']._serialized_end=1134
-  _globals['_APPLICATIONATTEMPTID']._serialized_start=1136
-  _globals['_APPLICATIONATTEMPTID']._serialized_end=1232
-  _globals['_CONTAINERID']._serialized_start=1234
-  _globals['_CONTAINERID']._serialized_end=1319
-  _globals['_SIGNALCONTAINERREQUEST']._serialized_start=1322
-  _globals['_SIGNALCONTAINERREQUEST']._serialized_end=1452
+  _globals['_NODEREPORT']._serialized_end=552
+  _globals['_GETCLUSTERNODESREQUEST']._serialized_start=554
+  _globals['_GETCLUSTERNODESREQUEST']._serialized_end=626
+  _globals['_GETCLUSTERNODESRESPONSE']._serialized_start=628
+  _globals['_GETCLUSTERNODESRESPONSE']._serialized_end=703
+  _globals['_RESOURCEOPTION']._serialized_start=705
+  _globals['_RESOURCEOPTION']._serialized_end=799
+  _globals['_NODERESOURCE']._serialized_start=801
+  _globals['_NODERESOURCE']._serialized_end=914
+  _globals['_UPDATENODERESOURCEREQUEST']._serialized_start=916
+  _globals['_UPDATENODERESOURCEREQUEST']._serialized_end=993
+  _globals['_REFRESHNODESREQUEST']._serialized_start=995
+  _globals['_REFRESHNODESREQUEST']._serialized_end=1094
+  _globals['_APPLICATIONID']._serialized_start=1096
+  _globals['_APPLICATIONID']._serialized_end=1150
+  _globals['_APPLICATIONATTEMPTID']._serialized_start=1152
+  _globals['_APPLICATIONATTEMPTID']._serialized_end=1248
+  _globals['_CONTAINERID']._serialized_start=1250
+  _globals['_CONTAINERID']._serialized_end=1335
+  _globals['_SIGNALCONTAINERREQUEST']._serialized_start=1338
+  _globals['_SIGNALCONTAINERREQUEST']._serialized_end=1468
 # @@protoc_insertion_point(module_scope)

@@ -71,13 +71,14 @@ class Resource(_message.Message):
     def __init__(self, memory_mb: _Optional[int] = ..., virtual_cores: _Optional[int] = ..., values: _Optional[_Iterable[_Union[ResourceInformation, _Mapping]]] = ...) -> None: ...
 
 class NodeReport(_message.Message):
-    __slots__ = ("node_id", "http_address", "used", "capability", "containers", "state", "decommissioning_timeout")
+    __slots__ = ("node_id", "http_address", "used", "capability", "containers", "state", "labels", "decommissioning_timeout")
     NODE_ID_FIELD_NUMBER: _ClassVar[int]
     HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     USED_FIELD_NUMBER: _ClassVar[int]
     CAPABILITY_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
     DECOMMISSIONING_TIMEOUT_FIELD_NUMBER: _ClassVar[int]
     node_id: NodeId
     http_address: bytes
@@ -85,8 +86,9 @@ class NodeReport(_message.Message):
     capability: Resource
     containers: int
     state: NodeState
+    labels: _containers.RepeatedScalarFieldContainer[bytes]
     decommissioning_timeout: int
-    def __init__(self, node_id: _Optional[_Union[NodeId, _Mapping]] = ..., http_address: _Optional[bytes] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., state: _Optional[_Union[NodeState, str]] = ..., decommissioning_timeout: _Optional[int] = ...) -> None: ...
+    def __init__(self, node_id: _Optional[_Union[NodeId, _Mapping]] = ..., http_address: _Optional[bytes] = ..., used: _Optional[_Union[Resource, _Mapping]] = ..., capability: _Optional[_Union[Resource, _Mapping]] = ..., containers: _Optional[int] = ..., state: _Optional[_Union[NodeState, str]] = ..., labels: _Optional[_Iterable[bytes]] = ..., decommissioning_timeout: _Optional[int] = ...) -> None: ...
 
 class GetClusterNodesRequest(_message.Message):
     __slots__ = ("states",)
