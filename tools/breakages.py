@@ -99,7 +99,7 @@ BREAKAGES = (
     ),
     Breakage(
         rule="growth is held",
-        path=f"{LEDGER}/due_offers.py",
+        path=f"{LEDGER}/growth_delay.py",
         old="        return next(target for at, target in self.targets if at >= now - seconds)\n",
         new="        return self.targets[-1][1]\n",
         tests=EQUAL,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from types import MappingProxyType
 
-from fallow_core.ledger.due_offers import DueOffer, GrowthDelays, due_rows
+from fallow_core.ledger.due_offers import DueOffer, due_rows
 from fallow_core.ledger.entries import NodeInputs, NodeLedger
 from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.block import rules_of
@@ -13,6 +13,7 @@ from fallow_core.ledger.fleet.fleet import Fleet
 from fallow_core.ledger.fleet.lanes import room
 from fallow_core.ledger.fleet.loading import bring
 from fallow_core.ledger.fleet.node import compute
+from fallow_core.ledger.growth_delay import GrowthDelays
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.rows import Row, RowKey, Sent
 from fallow_core.ledger.task_shapes import TaskShape

@@ -1,11 +1,23 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from fallow_core.ledger.due_offers import SLOW, DueOffer, GrowthDelay, GrowthDelays, due_rows
+from fallow_core.ledger import growth_delay
+from fallow_core.ledger.due_offers import DueOffer, due_rows
+from fallow_core.ledger.falls import Falls
+from fallow_core.ledger.growth_delay import SLOW, GrowthDelay, GrowthDelays
 from fallow_core.ledger.node_ledger import NodeInputs, node_ledger
 from fallow_core.ledger.rows import Row, RowKey, answered, observed, refused, sent, unanswered
-from fallow_core.model.policy import AccountPolicy, Limit, NodePolicy, PublishingPolicy, ResourcePolicy, Sharing
+from fallow_core.model.policy import (
+    AccountPolicy,
+    Limit,
+    NodePolicy,
+    PublishingPolicy,
+    ResourcePolicy,
+    Sharing,
+    SwitchState,
+)
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ReportRow, Resources
 
@@ -91,10 +103,52 @@ def test_a_fall_below_what_is_believed_is_due_at_once_however_small() -> None:
     assert "may promise more than there is" in due.why
 
 
-def test_a_fall_of_capacity_that_one_account_holds_alone_is_due_at_once() -> None:
-    everything = row(A, size(40_000), allocated=40_000)
-    nothing = row(B, size(0))
-    assert Publisher().due(0, size(10_000), everything, nothing)[0].size == size(10_000)
+def test_a_fall_of_capacity_is_due_at_once_down_to_what_is_allocated() -> None:
+    some, nothing = row(A, size(40_000), allocated=30_000), row(B, size(0))
+    (due,) = Publisher().due(0, size(10_000), some, nothing)
+    assert (due.size, due.urgent) == (size(30_000), True)
+
+
+def test_a_size_falls_below_what_is_allocated_when_the_target_has_been_there_for_a_while() -> None:
+    publisher, everything = Publisher(), row(A, size(40_000), allocated=40_000)
+    found = [publisher.sizes(now, 10_000, everything) for now in (0, 29, 30)]
+    assert found == [[], [], [10_000]]
+    assert publisher.sizes(31, 50_000, everything) == []
+    assert [publisher.sizes(now, 10_000, everything) for now in (32, 61, 62)] == [[], [], [10_000]], "it fitted once"
+
+
+def test_below_what_is_allocated_a_size_falls_by_whole_drain_steps() -> None:
+    publisher = Publisher()
+    drained = [row(A, size(10_000), allocated=40_000)]
+    assert [publisher.sizes(now, 10_000, *drained) for now in (0, 40)] == [[], []]
+    assert publisher.sizes(41, 9_600, *drained) == []
+    assert publisher.sizes(42, 9_500, *drained) == [9_500]
+
+
+def test_a_switch_to_drain_does_not_wait_at_what_is_allocated() -> None:
+    publisher = Publisher()
+    publisher.accounts = {A.cluster: AccountPolicy(switch=SwitchState.DRAIN)}
+    assert publisher.sizes(0, 50_000, row(A, size(40_000), allocated=40_000)) == [0]
+
+
+def test_while_the_load_rises_steadily_a_size_falls_ahead_of_it() -> None:
+    publisher, now_in_force, calls = Publisher(), 10_000, []
+    for now in range(60):
+        for found in publisher.sizes(now, 10_000 - 100 * now, row(A, size(now_in_force))):
+            now_in_force = found
+            calls.append((now, found))
+    assert calls[:2] == [(1, 9_703), (3, 9_412)], "a drain step and no more, before the direction is clear"
+    assert all(later - earlier >= 9 for (earlier, _), (later, _) in pairwise(calls[2:]))
+
+
+def test_falls_that_are_far_apart_are_not_a_steady_rise() -> None:
+    falls = Falls()
+    for now in (0, 30, 60):
+        falls.fell(now, 1_000)
+    assert falls.ahead(65, 500) == 0
+    falls.fell(70, 900)
+    assert falls.ahead(75, 800) == 200
+    assert falls.ahead(91, 800) == 0
 
 
 def test_a_fall_that_endangers_nobody_is_due_beyond_the_band_only() -> None:
@@ -139,12 +193,10 @@ def test_nobody_waits_for_a_growth_that_would_not_be_due() -> None:
 
 
 def test_an_account_that_drains_does_so_by_a_step() -> None:
-    (due,) = Publisher().due(0, size(100), row(A, size(94), allocated=94), row(B, size(6), allocated=6))
-    assert (due.key, due.size, due.why) == (
-        A,
-        size(89),
-        "cpu: another account waits for it; memory: another account waits for it",
-    )
+    rows, publisher = (row(A, size(94), allocated=94), row(B, size(6), allocated=6)), Publisher()
+    assert publisher.due(0, size(100), *rows) == []
+    (due,) = publisher.due(30, size(100), *rows)
+    assert (due.key, due.size, due.why) == (A, size(89), "cpu: it drains; memory: it drains")
 
 
 def test_a_fall_goes_further_than_it_must_where_that_is_not_in_use() -> None:
@@ -169,7 +221,8 @@ def test_what_falls_already_is_waited_for() -> None:
 
 def test_a_size_with_a_part_of_a_unit_does_not_keep_the_others_waiting() -> None:
     odd, waiting = row(A, size(7_500), allocated=7_500, unit=1_000), row(B, size(0), unit=1_000)
-    assert Publisher().sizes(0, 7_200, odd, waiting) == [7_000]
+    publisher = Publisher()
+    assert [publisher.sizes(now, 7_200, odd, waiting) for now in (0, 30)] == [[], [7_000]]
     assert Publisher().due(0, size(9_500), row(A, size(9_200), unit=1_000)) == [], (
         "within the dead band, and nobody waits"
     )
@@ -191,7 +244,17 @@ def test_growth_waits_until_it_has_held_for_a_minute() -> None:
     assert [publisher.sizes(now, 20, row(A, size(10), allocated=10)) for now in (0, 30, 59, 60)] == [[], [], [], [20]]
 
 
-def test_growth_goes_to_the_smallest_size_of_the_last_minute() -> None:
+def test_growth_leaves_half_of_what_the_newest_target_lies_above_the_smallest_one_of_the_last_minute() -> None:
+    publisher, full = Publisher(), row(A, size(1_000), allocated=1_000)
+    assert [publisher.sizes(now, batch, full) for now, batch in [(0, 2_100), (30, 2_000), (60, 2_100)]] == [
+        [],
+        [],
+        [1_950],
+    ]
+
+
+def test_growth_goes_to_the_smallest_size_of_the_last_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth_delay, "MARGIN_PERCENT", 0)
     publisher = Publisher()
     wanted = {0: 20, 30: 15, 60: 20, 90: 20, 91: 20}
     full = row(A, size(10), allocated=10)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fallow_core.ledger.due_offers import DEPTH, SLOW, GrowthDelay
-from fallow_core.ledger.fleet.growth_delays import HOLD, adopt, least_since, plain, push
+from fallow_core.ledger.fleet.growth_delays import HOLD, adopt, ahead, drains, least_since, plain, push
 from fallow_core.ledger.fleet.ticks import COUNT, Ticks
+from fallow_core.ledger.growth_delay import DEPTH, SLOW, GrowthDelay
 
 SECONDS = 10.0
 MEMORY = 1
@@ -28,6 +28,10 @@ class Both:
         self.plain.push(now, newest, target, SECONDS)
         tick, oldest = self.ticks.number(now), now - SLOW * SECONDS
         push(self.record, MEMORY, newest, target, now, tick, self.ticks.table, oldest)
+        falls, over = self.plain.falls, target < newest
+        falls.note(now, over)
+        assert drains(self.record, MEMORY, now, over) == falls.drains(now)
+        assert ahead(self.record, MEMORY, now + 1, target - 1) == falls.ahead(now + 1, target - 1)
         assert plain(self.record, MEMORY, self.ticks) == self.plain
         for seconds in (SECONDS, SLOW * SECONDS):
             least = least_since(self.record, MEMORY, now, seconds, self.ticks.table)

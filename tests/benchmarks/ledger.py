@@ -18,9 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import SLOW, GrowthDelays, due_rows
+from fallow_core.ledger.due_offers import due_rows
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.fleet import Fleet, FleetDue
+from fallow_core.ledger.growth_delay import SLOW, GrowthDelays
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import AccountPolicy, Limit, PublishingPolicy

@@ -4,9 +4,9 @@
 
 Printed: account-hours below half of the fair share, which tasks of all accounts known would get; sizes lent of batch
 capacity in whole units; what ran of what could have run; size changes an hour and node of each account; take-backs and
-the tasks that ended by a deadline; growth beyond what is believed, and schedulers that work with more than is believed,
-both of which may not be; sizes in force above batch capacity, in percent of a node. `--each-rule` prints the same with
-each rule of the ledger switched off in turn.
+the tasks that ended by a deadline; warnings of preemption an hour and node; growth beyond what is believed, and
+schedulers that work with more than is believed, both of which may not be; sizes in force above batch capacity, in
+percent of a node. `--each-rule` prints the same with each rule of the ledger switched off in turn.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tests.benchmarks.day.judge import Tally
 from tests.benchmarks.day.without import RULES, without
 from tests.benchmarks.day.world import Day, World
 
-HEAD = f"{'':42}  starved   lent    ran  sizes an hour     take-backs ended  beyond unbelieved  above batch"
+HEAD = f"{'':42}  starved   lent    ran  sizes an hour     take-backs ended warned  beyond unbelieved  above batch"
 
 
 def summary(name: str, days: Sequence[tuple[Day, Tally]]) -> str:
@@ -34,7 +34,8 @@ def summary(name: str, days: Sequence[tuple[Day, Tally]]) -> str:
     starved = f"{sum(len(t.starved()) for t in tallies)}/{sum(t.judged_hours for t in tallies)}"
     return (
         f"{name:42} {starved:>8} {lent:5.1f}% {ran:5.1f}%  {sizes:16}  {sum(t.take_backs for t in tallies):9} "
-        f"{sum(t.ended for t in tallies):5} {sum(t.grown_beyond for t in tallies):7} "
+        f"{sum(t.ended for t in tallies):5} {sum(t.warned for t in tallies) / hours:6.1f} "
+        f"{sum(t.grown_beyond for t in tallies):7} "
         f"{sum(t.more_than_believed for t in tallies):10} {above:11.2f}%"
     )
 

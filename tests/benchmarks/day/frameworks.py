@@ -66,6 +66,7 @@ class NodeManager:
     updates: list[Update] = field(default_factory=list)
     deadline: float = FAR
     forgets_until: float = 0.0
+    warned: int = 0
     _allocated: Resources = NOTHING
 
     @property
@@ -104,19 +105,30 @@ class NodeManager:
             self.size = update.size
             if update.deadline_seconds is not None:
                 self.deadline = now + update.deadline_seconds
+            self.warned += len(self._above())
         if self.tasks and any(t.ends_at <= now for t in self.tasks):
             self.tasks = [t for t in self.tasks if t.ends_at > now]
             self._sum()
         return self._over_deadline() if now >= self.deadline else 0
 
     def _over_deadline(self) -> int:
-        ended = 0
-        victims = sorted(self.tasks, key=lambda t: (t.master, -t.started_at))
-        while victims and any(self._allocated.amount(n) > self.size.amount(n) for n in RESOURCE_NAMES):
-            self.tasks.remove(victims.pop(0))
-            self._sum()
-            ended += 1
-        return ended
+        above = self._above()
+        for task in above:
+            self.tasks.remove(task)
+        self._sum()
+        return len(above)
+
+    def _above(self) -> list[Running]:
+        """The tasks that would have to end until the others fit."""
+        cpu, memory = (self._allocated.amount(n) - self.size.amount(n) for n in RESOURCE_NAMES)
+        found = []
+        if cpu > 0 or memory > 0:
+            for task in sorted(self.tasks, key=lambda t: (t.master, -t.started_at)):
+                if cpu <= 0 and memory <= 0:
+                    break
+                found.append(task)
+                cpu, memory = cpu - task.size.cpu_milli, memory - task.size.memory_bytes
+        return found
 
     def _sum(self) -> None:
         self._allocated = Resources(

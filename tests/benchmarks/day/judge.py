@@ -64,6 +64,7 @@ class Tally:
     causes: Counter[str] = field(default_factory=Counter)
     take_backs: int = 0
     ended: int = 0
+    warned: int = 0
     grown_beyond: int = 0
     more_than_believed: int = 0
     exposed: dict[str, float] = field(default_factory=lambda: defaultdict(float))

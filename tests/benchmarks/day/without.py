@@ -9,9 +9,9 @@ from unittest.mock import patch
 from tests.benchmarks.day import fallow
 from tests.benchmarks.day.world import Day
 
-from fallow_core.ledger import accounts, cross_resource, due_offers, node_ledger, take_back
+from fallow_core.ledger import accounts, cross_resource, due_offers, falls, growth_delay, node_ledger, take_back
 from fallow_core.ledger.due_offers import DueResource
-from fallow_core.ledger.node_ledger import ResourceLedger, RowEntry
+from fallow_core.ledger.node_ledger import ResourceLedger
 from fallow_core.ledger.rows import RowKey
 from fallow_core.ledger.sharing import Claim, Share, shares
 
@@ -51,13 +51,11 @@ def _unspread(batch: int, claims: Sequence[Claim], drain_step: int) -> list[Shar
     ]
 
 
-def _nobody_waits(
-    entry: RowEntry, ledger: ResourceLedger, held: int, waiting: Collection[str], *rest: Any
-) -> DueResource:
-    return DECIDE(entry, ledger, held, (), *rest)
+def _nobody_waits(row: Any, ledger: ResourceLedger, waiting: Collection[str], *rest: Any) -> DueResource:
+    return DECIDE(row, ledger, (), *rest)
 
 
-def _all_too_large(ledger: ResourceLedger) -> Collection[RowKey]:
+def _all_too_large(ledger: ResourceLedger, rows: object) -> Collection[RowKey]:
     return [row.key for row in ledger.rows if ledger.overcommitted and row.size < row.newest]
 
 
@@ -69,8 +67,8 @@ def _falls_anyway(entry: object, ledger: object) -> bool:
     return True
 
 
-def _no_further(entry: object, ledger: object, wanted: int) -> int:
-    return wanted
+def _no_further(entry: object, ledger: object, lowest: int, ahead: int) -> int:
+    return lowest
 
 
 def _no_blast_radius(*_: object) -> int:
@@ -80,7 +78,7 @@ def _no_blast_radius(*_: object) -> int:
 DECIDE = due_offers._decide
 RULES: Mapping[str, Change] = {
     "held growth": _no_hold,
-    "little growth held longer": _patched((due_offers, "SLOW", 1)),
+    "little growth held longer": _patched((growth_delay, "SLOW", 1)),
     "growth out of what others may not believe": _patched((node_ledger, "grown", _grown_regardless)),
     "sizes in flight": _patched((fallow, "shown_to_planner", lambda row: replace(row, in_flight=()))),
     "falls when another waits": _patched((due_offers, "_decide", _nobody_waits)),
@@ -88,6 +86,9 @@ RULES: Mapping[str, Change] = {
     "no more rows fall than suffice": _patched((due_offers, "_too_large", _all_too_large)),
     "the drain towards fair": _patched((accounts, "shares", _undrained)),
     "the dead band": _patched((due_offers, "beyond_dead_band", _any_unit)),
+    "growth leaves a margin for noise": _patched((growth_delay, "MARGIN_PERCENT", 0)),
+    "steady falls go ahead of the load": _patched((falls, "AHEAD_SECONDS", 0.0)),
+    "a size stays at the allocation at first": _patched((falls, "DRAIN_AFTER_SECONDS", 0.0)),
     "falls only when needed": _patched((due_offers, "_capped", _falls_anyway)),
     "falls further than it must": _patched((due_offers, "_further", _no_further)),
     "the cut to what can be used": _patched((cross_resource, "ROUNDS", 0)),

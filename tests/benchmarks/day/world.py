@@ -132,6 +132,7 @@ class World:
             self._second()
         self.tally.take_backs = self.fallow.take_backs
         self.tally.ended = sum(f.ended_by_deadline for f in self.frameworks.values())
+        self.tally.warned = sum(m.warned for m in self._managers.values())
         return self.tally
 
     def _second(self) -> None:

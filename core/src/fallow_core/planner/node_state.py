@@ -18,7 +18,7 @@ from fallow_hookspecs import RESOURCE_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from fallow_core.ledger.due_offers import GrowthDelays
+    from fallow_core.ledger.growth_delay import GrowthDelays
     from fallow_core.ledger.rows import Row, RowKey
     from fallow_core.ledger.take_back import Decision, Part
     from fallow_core.ledger.task_shapes import TaskShape

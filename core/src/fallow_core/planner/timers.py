@@ -3,7 +3,9 @@
 import math
 from collections.abc import Iterable
 
-from fallow_core.ledger.due_offers import RENEW_SHARE, SLOW
+from fallow_core.ledger.due_offers import RENEW_SHARE
+from fallow_core.ledger.falls import DRAIN_AFTER_SECONDS
+from fallow_core.ledger.growth_delay import SLOW
 from fallow_core.ledger.node_ledger import NodeInputs, NodeLedger
 from fallow_core.planner.node_state import NodeState
 from fallow_core.planner.state import PlannerState
@@ -51,10 +53,11 @@ def _times(state: PlannerState, node: NodeState, inputs: NodeInputs, lasts: Iter
 
 
 def _growth(state: PlannerState, node: NodeState) -> Iterable[float]:
-    """When a target that has stood for long enough may be grown to."""
+    """When a target that has stood for long enough may be grown to, or fallen to below what is allocated."""
     limits = state.publishing
     longest = max(limits.growth_delay_seconds, limits.in_flight_seconds)
     for delay in node.growth_delays.values():
+        yield delay.falls.over_since + DRAIN_AFTER_SECONDS
         if delay.targets and delay.targets[-1][1] > delay.newest:
             for at in (delay.since, *(at for at, _ in delay.targets)):
                 for seconds in (limits.growth_delay_seconds, longest):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import GrowthDelays
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.columns import ROW, ZONE, empty
@@ -12,6 +11,7 @@ from fallow_core.ledger.fleet.growth_delays import HOLD, adopt, plain
 from fallow_core.ledger.fleet.lanes import Rules, room
 from fallow_core.ledger.fleet.terms import Accounts, Policies
 from fallow_core.ledger.fleet.ticks import Ticks
+from fallow_core.ledger.growth_delay import GrowthDelays
 from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import PublishingPolicy, Sharing
 from fallow_hookspecs import RESOURCE_NAMES

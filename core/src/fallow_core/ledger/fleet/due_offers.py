@@ -4,31 +4,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import (
-    BEHIND_PERCENT,
-    FURTHER_PERCENT,
-    IDLE_PERCENT,
-    RENEW_SHARE,
-    SLOW,
-    STEP_PERCENT,
-)
+from fallow_core.ledger.due_offers import FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
 from fallow_core.ledger.fleet.amounts import in_units, quotient, up_to_units
 from fallow_core.ledger.fleet.arrays import Record, Records, compiled
 from fallow_core.ledger.fleet.columns import RESOURCES
-from fallow_core.ledger.fleet.growth_delays import least_since, push
+from fallow_core.ledger.fleet.growth_delays import ahead, drains, least_since, push
 from fallow_core.ledger.fleet.lanes import LANES, Rules
 from fallow_core.ledger.fleet.loading import bring
 from fallow_core.ledger.fleet.node import compute
+from fallow_core.ledger.growth_delay import BEHIND_PERCENT, IDLE_PERCENT, MARGIN_PERCENT, SLOW
 
 WHY = (
     "",
     "schedulers may promise more than there is",
+    "it drains",
     "another account waits for it",
     "it is below the floor",
     "it differs by more than the dead band",
 )
 """Why one resource is due, by number."""
-NOT_DUE, URGENT, WAITED_FOR, BELOW_FLOOR, BEYOND_BAND = range(5)
+NOT_DUE, URGENT, DRAINS, WAITED_FOR, BELOW_FLOOR, BEYOND_BAND = range(6)
 
 DUE = np.dtype([("node", np.int64), ("slot", np.int64), ("size", np.int64, RESOURCES), ("why", np.int8, RESOURCES)])
 """A row that is due: the numbers of its node and slot, and by resource the size to send and why (`WHY`)."""
@@ -108,9 +103,15 @@ def _hold(holds: Records, first: int, lanes: int, limits: Limits, side: Record, 
         for s in range(len(side.share)):
             newest, wanted = side.newest[s, i], side.wanted[s, i]
             side.held[s, i] = newest
+            side.lowest[s, i], side.ahead[s, i] = side.size[s, i], 0
             if side.is_row[s, i]:
                 hold = holds[first + i, s]
                 push(hold, r, newest, wanted, limits.now, limits.tick, limits.times, oldest)
+                side.ahead[s, i] = ahead(hold, r, limits.now, wanted)
+                over = side.target[s, i] < side.allocated[s, i]
+                below = drains(hold, r, limits.now, over) | (side.most[s, i] < side.allocated[s, i])
+                at = min(newest, up_to_units(side.allocated[s, i], side.unit[s, i]))
+                side.lowest[s, i] = side.size[s, i] if below else max(side.size[s, i], at)
                 grows = _beyond_dead_band(newest, wanted, limits.dead_band_percent) or newest < side.floor[s, i]
                 if wanted > newest and grows:
                     side.held[s, i] = max(newest, _least(hold, limits, r, s, i, side))
@@ -122,6 +123,8 @@ def _least(hold: Record, limits: Limits, r: int, s: int, i: int, side: Record) -
     newest, fair, unit = side.newest[s, i], side.fair[s, i], side.unit[s, i]
     now, seconds, times = limits.now, limits.growth_delay_seconds, limits.times
     least = least_since(hold, r, now, seconds, times)
+    margin = quotient(max(side.wanted[s, i] - least, 0) * MARGIN_PERCENT, 100)
+    least = least if least <= newest else in_units(least - margin, unit)
     above_fair = newest * IDLE_PERCENT // 100 if newest >= fair else 0
     little = least - newest <= max(unit, side.drain_step[i], above_fair)
     little |= not _beyond_dead_band(newest, least, 2 * limits.dead_band_percent)
@@ -142,15 +145,19 @@ def _decide(side: Record, shared: bool, dead_band_percent: int) -> None:
             waits |= (side.size[s, i] < held) & _beyond_dead_band(side.newest[s, i], held, dead_band_percent)
         for s in range(len(side.share)):
             size, newest, floor = side.size[s, i], side.newest[s, i], side.floor[s, i]
-            wanted = size if size < newest else max(min(size, side.held[s, i]), floor)
+            allocated, lowest = side.allocated[s, i], side.lowest[s, i]
+            wanted = lowest if size < newest else max(min(size, side.held[s, i]), floor)
             shrinks = wanted < newest
             step = max(side.unit[s, i], quotient(side.drain_step[i] * STEP_PERCENT, 100))
             waited_for = shrinks & waits & (newest - wanted >= step)
             capped = min(side.most[s, i], side.limit[s, i]) < newest
-            stays = shrinks & (not (shared | capped | (side.allocated[s, i] > wanted)))
+            stays = shrinks & (not (shared | capped | (allocated > wanted)))
             why = BEYOND_BAND if _beyond_dead_band(newest, wanted, dead_band_percent) & (not stays) else NOT_DUE
             why = BELOW_FLOOR if newest < floor else why
             why = WAITED_FOR if waited_for else why
+            drain = max(side.unit[s, i], side.drain_step[i])
+            drained = (newest < allocated) & (newest - wanted < drain)
+            why = (NOT_DUE if drained else DRAINS) if wanted < min(newest, allocated) else why
             why = URGENT if side.falls[s, i] else why
             why = NOT_DUE if wanted == newest else why
             wanted = side.further[s, i] if why == URGENT else wanted
@@ -164,9 +171,9 @@ def _fall_further(side: Record) -> None:
     for i in range(LANES):
         for s in range(len(side.share)):
             unit, step = side.unit[s, i], quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
-            further = in_units(max(side.newest[s, i] - step, 0), unit)
+            further = min(side.newest[s, i] - step, side.lowest[s, i] - side.ahead[s, i])
             kept = max(side.floor[s, i], up_to_units(side.allocated[s, i], unit))
-            side.further[s, i] = min(side.size[s, i], max(further, kept))
+            side.further[s, i] = min(side.lowest[s, i], max(in_units(max(further, 0), unit), kept))
 
 
 @compiled
@@ -178,8 +185,8 @@ def _too_large(side: Record, shared: bool) -> None:
             allocated, newest = side.allocated[s, i], side.newest[s, i]
             has = max(newest, allocated)
             over += min(side.belief[s, i], has)
-            falls = side.falls[s, i] = (side.overcommitted[i] > 0) & (side.size[s, i] < newest)
-            side.leaves[s, i] = has - max(side.further[s, i], allocated) if falls else 0
+            falls = side.falls[s, i] = (side.overcommitted[i] > 0) & (max(side.lowest[s, i], allocated) < newest)
+            side.leaves[s, i] = newest - max(side.further[s, i], allocated) if falls else 0
         for s in range(len(side.share)):
             leaves, rest = side.leaves[s, i], over
             for other in range(len(side.share)):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import SLOW, DueOffer, DueResource, GrowthDelays, due_rows, row_due
+from fallow_core.ledger.due_offers import DueOffer, DueResource, due_rows, row_due
 from fallow_core.ledger.entries import NodeInputs
 from fallow_core.ledger.fleet.arrays import Records
 from fallow_core.ledger.fleet.block import Block
@@ -13,6 +13,7 @@ from fallow_core.ledger.fleet.due_offers import DUE, URGENT, WHY
 from fallow_core.ledger.fleet.encoding import fits
 from fallow_core.ledger.fleet.terms import Accounts, Policies, Work
 from fallow_core.ledger.fleet.ticks import Ticks
+from fallow_core.ledger.growth_delay import SLOW, GrowthDelays
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.policy import PublishingPolicy

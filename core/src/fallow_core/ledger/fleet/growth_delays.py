@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import DEPTH, GrowthDelay
+from fallow_core.ledger.falls import AHEAD_SECONDS, DRAIN_AFTER_SECONDS, STEADY_FALLS, STEADY_SECONDS, Falls
 from fallow_core.ledger.fleet.arrays import Record, compiled
 from fallow_core.ledger.fleet.columns import RESOURCES
 from fallow_core.ledger.fleet.ticks import Ticks
+from fallow_core.ledger.growth_delay import DEPTH, GrowthDelay
 
 HOLD = np.dtype(
     [
@@ -14,10 +15,14 @@ HOLD = np.dtype(
         ("targets", np.int64, (RESOURCES, DEPTH)),
         ("ticks", np.uint16, (RESOURCES, DEPTH)),
         ("count", np.int8, RESOURCES),
+        ("fell_at", np.float64, RESOURCES),
+        ("fell_to", np.int64, RESOURCES),
+        ("falls", np.int8, RESOURCES),
+        ("over_since", np.float64, RESOURCES),
     ]
 )
 """The holds of a row, by resource. `since` is NaN where nothing was watched yet. `ticks`: the numbers of the times of
-the first `count` targets.
+the first `count` targets. The last four are `Falls`.
 """
 
 
@@ -27,13 +32,22 @@ def plain(record: Record, r: int, ticks: Ticks) -> GrowthDelay | None:
         return None
     count = record["count"][r]
     times, targets = ticks.times[record["ticks"][r][:count]].tolist(), record["targets"][r][:count].tolist()
-    return GrowthDelay(float(record["since"][r]), int(record["newest"][r]), list(zip(times, targets, strict=True)))
+    falls = Falls(
+        fell_at=float(record["fell_at"][r]),
+        fell_to=int(record["fell_to"][r]),
+        count=int(record["falls"][r]),
+        over_since=float(record["over_since"][r]),
+    )
+    since, newest = float(record["since"][r]), int(record["newest"][r])
+    return GrowthDelay(since, newest, list(zip(times, targets, strict=True)), falls)
 
 
 def adopt(record: Record, r: int, hold: GrowthDelay, ticks: Ticks) -> None:
     """Take over the form for one row."""
     record["since"][r], record["newest"][r] = hold.since, hold.newest
     record["count"][r] = len(hold.targets)
+    record["fell_at"][r], record["fell_to"][r] = hold.falls.fell_at, hold.falls.fell_to
+    record["falls"][r], record["over_since"][r] = hold.falls.count, hold.falls.over_since
     for i, (time, target) in enumerate(hold.targets):
         record["ticks"][r, i], record["targets"][r, i] = ticks.number(time), target
 
@@ -41,8 +55,15 @@ def adopt(record: Record, r: int, hold: GrowthDelay, ticks: Ticks) -> None:
 @compiled
 def push(hold: Record, r: int, newest: int, target: int, now: float, tick: int, times: Record, oldest: float) -> None:
     """`GrowthDelay.push`. `tick` is the number of `now`; targets from before `oldest` are forgotten."""
-    if np.isnan(hold.since[r]) or newest > hold.newest[r]:
+    if np.isnan(hold.since[r]):
         hold.since[r] = now
+        hold.fell_at[r], hold.fell_to[r], hold.falls[r], hold.over_since[r] = -np.inf, 0, 0, np.inf
+    elif newest > hold.newest[r]:
+        hold.since[r] = now
+    elif newest < hold.newest[r]:
+        continues = now - hold.fell_at[r] <= STEADY_SECONDS
+        hold.falls[r] = min(hold.falls[r] + 1, STEADY_FALLS) if continues else 1
+        hold.fell_at[r], hold.fell_to[r] = now, target
     hold.newest[r] = newest
     if hold.count[r] > 0 and times.times[hold.ticks[r, 0]] < oldest:
         _forget(hold, r, times, oldest)
@@ -93,3 +114,19 @@ def least_since(hold: Record, r: int, now: float, seconds: float, times: Record)
     while times.times[hold.ticks[r, first]] < now - seconds:
         first += 1
     return int(hold.targets[r, first])
+
+
+@compiled
+def drains(hold: Record, r: int, now: float, over: bool) -> bool:
+    """`Falls.note`, and `Falls.drains`."""
+    hold.over_since[r] = min(hold.over_since[r], now) if over else np.inf
+    return bool(now - hold.over_since[r] >= DRAIN_AFTER_SECONDS)
+
+
+@compiled
+def ahead(hold: Record, r: int, now: float, target: int) -> int:
+    """`Falls.ahead`."""
+    since = now - hold.fell_at[r]
+    if hold.falls[r] < STEADY_FALLS or since <= 0 or since > STEADY_SECONDS:
+        return 0
+    return int(max(hold.fell_to[r] - target, 0) * AHEAD_SECONDS / since)
