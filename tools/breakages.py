@@ -170,8 +170,8 @@ BREAKAGES = (
     Breakage(
         rule="application masters are never taken back",
         path=f"{LEDGER}/take_back.py",
-        old="max(entry.allocated - over, situation.masters, entry.allocated",
-        new="max(entry.allocated - over, entry.allocated",
+        old="max(entry.allocated - over, situation.masters, entry.allocated - allowed)",
+        new="max(entry.allocated - over, entry.allocated - allowed)",
         tests=TAKING_BACK,
     ),
     Breakage(
