@@ -1,4 +1,5 @@
 import random
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_core.planner.state import SETTLE_SECONDS
 from fallow_core.plugins.session import PUBLISH_TIMEOUT_SECONDS
-from fallow_hookspecs import NodeState, Process, ResourceCapability, Resources
+from fallow_hookspecs import NodeState, Process, ResourceCapability, ResourceName, Resources
 
 FAST = PublishingPolicy(mode=PublishingMode.ENFORCE, growth_delay_seconds=0)
 TAKES_BACK = ResourceCapability(honoured=True, takes_back=True, take_back_charged=False)
