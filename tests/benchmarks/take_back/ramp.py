@@ -9,7 +9,7 @@ from tests.benchmarks.take_back.facts import containers_of, events_of
 from tests.benchmarks.take_back.load import LENT_MB, Load, ramps
 from tests.benchmarks.take_back.report import Run
 from tests.benchmarks.take_back.sampling import Sampler
-from tests.e2e.yarn.application import containers_ended, containers_running
+from tests.e2e.yarn.application import containers_ended, containers_running, events
 from tests.e2e.yarn.cluster import Cluster
 from tests.e2e.yarn.fallow_process import MIB, Fallow, spec_of
 from tests.e2e.yarn.host_memory import HostMemory
@@ -19,7 +19,7 @@ PEAK_BYTES = 3072 * MIB  # what is left is enough for the application masters
 PLATEAUS = ((90, 20), (0, 20))  # seconds at the peak and at the bottom: a take-back has its time, and is cancelled
 KILL_EVERY_SECONDS = 20
 # For each application: the MB of its containers, how many at once, and for how many seconds each runs.
-APPLICATIONS = ((256, 4, "5-40"), (512, 3, "20-120"), (1024, 1, "60-300"))
+APPLICATIONS = ((1024, 1, "60-300"), (512, 2, "20-120"), (256, 4, "5-40"))
 ENDLESS = 100_000
 
 
@@ -35,7 +35,8 @@ def run(cluster: Cluster, folder: Path, seconds: float, blast_percent: int, *, k
             cluster.submit(ENDLESS, memory_mb, 1, f"exec sleep $(shuf -n1 -i {running})", at_once=at_once)
             for memory_mb, at_once, running in APPLICATIONS
         ]
-        wait_for(lambda: all(containers_running(job) for job in jobs), 90, "a container of each application")
+        wait_for(lambda: all(map(events, jobs)), 90, "the application masters")
+        wait_for(lambda: any(map(containers_running, jobs)), 90, "a container")
         began = time.time()
         with Sampler(cluster, fallow) as sampler, Load(ramps(PEAK_BYTES, PLATEAUS)):
             while (left := began + seconds - time.time()) > 0:
@@ -49,11 +50,11 @@ def run(cluster: Cluster, folder: Path, seconds: float, blast_percent: int, *, k
         samples = sampler.samples
         (folder / "samples.json").write_text("\n".join(json.dumps(asdict(sample)) for sample in samples))
         told = [end for job in jobs for end in containers_ended(job)]
-        events = [event for event in events_of(fallow.log.read_text().splitlines()) if event.at >= began]
+        happened = [event for event in events_of(fallow.log.read_text().splitlines()) if event.at >= began]
         return Run(
             samples=samples,
             containers=containers_of(cluster.rm.log.read_text(errors="replace").splitlines(), told),
-            events=events,
+            events=happened,
             blast_percent=blast_percent,
             began=began,
         )
