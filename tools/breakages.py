@@ -156,13 +156,13 @@ BREAKAGES = (
     Breakage(
         rule="in columns: what schedulers may promise too much falls at once",
         path=f"{LEDGER}/fleet/due_offers.py",
-        old="            why = URGENT if side.falls[s, i] else why\n",
+        old="            why = TOO_LARGE if side.falls[s, i] else why\n",
         new="            why = NOT_DUE if side.falls[s, i] else why\n",
         tests=EQUAL,
     ),
     Breakage(
         rule="the blast radius bounds what is taken back",
-        path=f"{LEDGER}/take_back.py",
+        path=f"{LEDGER}/blast_radius.py",
         old="    return max(most - lately, 0)\n",
         new="    return max(most, 1 << 60)\n",
         tests=TAKING_BACK,
@@ -170,8 +170,8 @@ BREAKAGES = (
     Breakage(
         rule="application masters are never taken back",
         path=f"{LEDGER}/take_back.py",
-        old="        entry.allocated - over, situation.masters, entry.allocated",
-        new="        entry.allocated - over, entry.allocated",
+        old="max(entry.allocated - over, situation.masters, entry.allocated - allowed)",
+        new="max(entry.allocated - over, entry.allocated - allowed)",
         tests=TAKING_BACK,
     ),
     Breakage(

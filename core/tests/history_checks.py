@@ -44,9 +44,7 @@ def check_growth(world: "World", due: Sequence[DueOffer], before: Mapping[RowKey
             newest = row.newest(name)
             assert newest is not None
             assert d.size.amount(name) >= row.floor.amount(name), f"{d.key} gets less {name} than its floor"
-            # In a take-back what is not meant has to fit: it goes up to what is believed, and no belief with it.
-            kept = row.belief(name) if d.take_back or "take-back" in d.why else newest
-            if d.size.amount(name) <= max(kept, _least(row, name)):
+            if d.size.amount(name) <= max(newest, _least(row, name)):
                 continue
             there, measured_at = _measured(world, name)
             total = sum(r.belief(name) for r in believed)

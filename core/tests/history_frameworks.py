@@ -15,22 +15,22 @@ FAR = math.inf
 class Update(NamedTuple):
     """A size on its way: when the framework takes the call, and when its scheduler works with the size.
 
-    `notice_seconds`: of a take-back; `FAR` in every other update, which so moves a stored deadline away.
+    Every update moves a stored deadline away. `down_to`: before that, so much memory is left of what is allocated.
     """
 
     taken_at: float
     applied_at: float
     size: Resources
-    notice_seconds: float = FAR
+    down_to: int | None = None
 
 
 @dataclass(slots=True)
 class Scheduler:
     """The framework's side of a row: what it works with, what it promised, and updates on their way.
 
-    `ends_at`: when it ends what is allocated above its size; `armed_by_others`: it was not Fallow that said so.
-    `ended`: how much memory was terminated so, whether by others, and how much of the row was left. Until `recovers_at`
-    it says that nothing is allocated.
+    `ends_at`: when it ends what is allocated above its size, as somebody else said. `ended`: how much memory was
+    terminated, whether by others, and how much of the row was left. Until `recovers_at` it says that nothing is
+    allocated.
     """
 
     size: Resources = CONFIGURED
@@ -38,7 +38,6 @@ class Scheduler:
     gone: bool = False
     updates: list[Update] = field(default_factory=list)
     ends_at: float = FAR
-    armed_by_others: bool = False
     ended: list[tuple[int, bool, int]] = field(default_factory=list)
     recovers_at: float = 0.0
 
@@ -55,12 +54,17 @@ class Scheduler:
         while self.updates and self.updates[0].applied_at <= now:
             update = self.updates.pop(0)
             if not self.gone:
-                self.size, self.ends_at = update.size, now + update.notice_seconds
-                self.armed_by_others = False
-        if now >= self.ends_at and self.over(self.size):
-            before, self.allocated = self.allocated, smaller(self.allocated, self.size)
+                if update.down_to is not None:
+                    self._terminate(Resources(self.allocated.cpu_milli, update.down_to), by_others=False)
+                self.size, self.ends_at = update.size, FAR
+        if now >= self.ends_at:
+            self._terminate(self.size, by_others=True)
+
+    def _terminate(self, size: Resources, *, by_others: bool) -> None:
+        if self.over(size):
+            before, self.allocated = self.allocated, smaller(self.allocated, size)
             amount = before.memory_bytes - self.allocated.memory_bytes
-            self.ended.append((amount, self.armed_by_others, self.allocated.memory_bytes))
+            self.ended.append((amount, by_others, self.allocated.memory_bytes))
 
     def over(self, size: Resources) -> bool:
         """Whether more is allocated than that."""
@@ -68,7 +72,7 @@ class Scheduler:
 
     def set_by_others(self, size: Resources, ends_at: float) -> None:
         """Somebody else sets a size, with a deadline for what is above it or none."""
-        self.size, self.ends_at, self.armed_by_others = size, ends_at, True
+        self.size, self.ends_at = size, ends_at
 
     def register(self) -> None:
         """Its node starts anew, with the size it is configured with; tasks live on."""

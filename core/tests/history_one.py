@@ -9,6 +9,7 @@ from core.tests.history_happenings import Layout, Step
 from core.tests.history_world import TICK_SECONDS, WHOLE_NODE, World
 
 from fallow_core.ledger.rows import RowKey
+from fallow_core.ledger.take_back import Change
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import PublishingMode, PublishingPolicy
 from fallow_core.model.take_back_policy import TakeBackPolicy
@@ -203,7 +204,7 @@ class History:
             self._most_allocated[cluster] = max(self._most_allocated.get(cluster, 0), amount)
         for node in self.state.nodes.values():
             for (key, _), decision in node.decisions.items():
-                assert not decision.start or key in self._fitted, f"{key} was adopted"
+                assert decision.change is not Change.STARTS or key in self._fitted, f"{key} was adopted"
                 if decision.state.fitted:
                     self._fitted.add(key)
 

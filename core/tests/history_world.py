@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from core.tests.history_checks import NAMED, check_growth, exposure
 from core.tests.history_counts import Counts
-from core.tests.history_frameworks import FAR, NOTHING, Call, Network, Update, fate
+from core.tests.history_frameworks import NOTHING, Call, Network, Update, fate
 from core.tests.history_happenings import CAPACITY, UNIT, Happenings, Step
 
 from fallow_core.ledger import rows as ledger_rows
@@ -211,8 +211,7 @@ class World(Happenings):
         self.counts.tried[f"calls: {kind}"] += 1
         for taken_at, applied_at in of_call.carried_out:
             for d in due:
-                notice = float(min(d.take_back.values())) if d.take_back else FAR
-                self.schedulers[d.key].take(Update(taken_at, applied_at, d.size, notice))
+                self.schedulers[d.key].take(Update(taken_at, applied_at, d.size, d.take_back.get("memory")))
 
     def check(self) -> None:
         """No scheduler works with more, and none has promised more, than Fallow believes; named events apart."""

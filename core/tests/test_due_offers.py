@@ -31,7 +31,7 @@ def size(amount: int) -> Resources:
 
 
 def row(key: RowKey, in_force: Resources | None, *, allocated: int = 0, floor: int = 0, unit: int = 1) -> Row:
-    """A row that was just reported."""
+    """A row that was just reported, with the size that it was sent."""
     return Row(
         key=key,
         state=NodeState.RUNNING,
@@ -40,6 +40,7 @@ def row(key: RowKey, in_force: Resources | None, *, allocated: int = 0, floor: i
         allocated=size(allocated),
         measured_at=0,
         in_force=in_force,
+        last_sent=in_force,
     )
 
 
@@ -103,26 +104,46 @@ def test_a_fall_below_what_is_believed_is_due_at_once_however_small() -> None:
     assert "may promise more than there is" in due.why
 
 
-def test_a_fall_of_capacity_is_due_at_once_down_to_what_is_allocated() -> None:
+def test_a_fall_of_capacity_is_due_at_once_below_what_is_allocated() -> None:
     some, nothing = row(A, size(40_000), allocated=30_000), row(B, size(0))
     (due,) = Publisher().due(0, size(10_000), some, nothing)
-    assert (due.size, due.urgent) == (size(30_000), True)
+    assert (due.size, due.urgent) == (size(10_000), True)
 
 
-def test_a_size_falls_below_what_is_allocated_when_the_target_has_been_there_for_a_while() -> None:
+def test_a_small_overdraft_goes_below_what_is_allocated_when_it_has_lasted() -> None:
     publisher, everything = Publisher(), row(A, size(40_000), allocated=40_000)
-    found = [publisher.sizes(now, 10_000, everything) for now in (0, 29, 30)]
-    assert found == [[], [], [10_000]]
+    found = [publisher.sizes(now, 39_100, everything) for now in (0, 29, 30)]
+    assert found == [[], [], [39_100]]
     assert publisher.sizes(31, 50_000, everything) == []
-    assert [publisher.sizes(now, 10_000, everything) for now in (32, 61, 62)] == [[], [], [10_000]], "it fitted once"
+    assert [publisher.sizes(now, 39_100, everything) for now in (32, 61, 62)] == [[], [], [39_100]], "it fitted once"
 
 
-def test_below_what_is_allocated_a_size_falls_by_whole_drain_steps() -> None:
+def test_an_overdraft_of_more_than_half_a_drain_step_goes_there_at_once_and_further_than_it_must() -> None:
+    publisher, everything = Publisher(), row(A, size(40_000), allocated=40_000)
+    (due,) = publisher.due(0, size(39_000), everything)
+    assert (due.size, due.urgent) == (size(38_830), True)
+    assert "more is allocated than there is" in due.why
+    assert publisher.sizes(1, 38_900, row(A, size(38_830), allocated=40_000)) == [], "the further part is for that"
+
+
+def test_what_drains_for_others_falls_by_whole_drain_steps() -> None:
+    publisher, waiting = Publisher(), row(B, size(500), allocated=500)
+    found = [publisher.sizes(now, 10_000, row(A, size(9_500), allocated=9_500), waiting) for now in (0, 30)]
+    assert found == [[], [9_000]]
+    assert publisher.sizes(31, 10_000, row(A, size(9_000), allocated=9_300), waiting) == []
+    assert publisher.sizes(32, 10_000, row(A, size(9_000), allocated=9_000), waiting) == [8_500]
+
+
+def test_a_row_that_is_found_with_more_than_its_size_is_due_at_once_to_no_larger_size() -> None:
+    found = replace(row(A, size(10_000), allocated=12_000), last_sent=None)
     publisher = Publisher()
-    drained = [row(A, size(10_000), allocated=40_000)]
-    assert [publisher.sizes(now, 10_000, *drained) for now in (0, 40)] == [[], []]
-    assert publisher.sizes(41, 9_600, *drained) == []
-    assert publisher.sizes(42, 9_500, *drained) == [9_500]
+    (due,) = publisher.due(0, size(50_000), found)
+    assert (due.size, due.urgent) == (Resources(10_000, 9_999), True)
+    assert "a deadline of somebody else may be running" in due.why
+    told = answered(sent(found, due.size, 0), 0, due.size, 0)
+    assert publisher.due(1, size(50_000), told) == []
+    fits = replace(row(A, size(10_000), allocated=10_000), last_sent=None)
+    assert Publisher().due(0, size(50_000), fits) == []
 
 
 def test_a_switch_to_drain_does_not_wait_at_what_is_allocated() -> None:
@@ -222,7 +243,7 @@ def test_what_falls_already_is_waited_for() -> None:
 def test_a_size_with_a_part_of_a_unit_does_not_keep_the_others_waiting() -> None:
     odd, waiting = row(A, size(7_500), allocated=7_500, unit=1_000), row(B, size(0), unit=1_000)
     publisher = Publisher()
-    assert [publisher.sizes(now, 7_200, odd, waiting) for now in (0, 30)] == [[], [7_000]]
+    assert [publisher.sizes(now, 7_400, odd, waiting) for now in (0, 30)] == [[], [7_000]]
     assert Publisher().due(0, size(9_500), row(A, size(9_200), unit=1_000)) == [], (
         "within the dead band, and nobody waits"
     )

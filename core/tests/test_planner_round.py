@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from fallow_core.ledger.rows import Row, RowKey, Sent
+from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.model.node_policies import Layer, NodeChange, NodePolicies, ResourceChange
 from fallow_core.model.policy import (
     AccountPolicy,
@@ -110,6 +110,14 @@ class Fleet:
             tasks=tasks,
         )
 
+    def notice_over(self, at: float = 230.0, batch: int = 60) -> Round:
+        """The round at the end of the notices: sizes below what is allocated are in force since 170 s."""
+        self.round(160.0, batch=batch)
+        for row in list(self.rows.values()):
+            self.put(replace(row, in_force=replace(row.allocated, memory_bytes=50 * MIB)))
+        self.round(170.0, batch=batch)
+        return self.round(at, batch=batch)
+
     def decided(self, node: str) -> list[str]:
         return [decision.why for decision in self.state.nodes[node].decisions.values()]
 
@@ -140,41 +148,25 @@ def test_the_blast_radius_is_a_share_of_what_the_cluster_has_on_all_nodes() -> N
 
 def test_all_nodes_together_stay_within_one_blast_radius() -> None:
     fleet = over(10)
-    found = fleet.round(160.0)
-    taken = [100 - due.size.memory_bytes // MIB for due in found.send[ETL] if due.take_back]
+    found = fleet.notice_over()
+    taken = [100 - due.take_back["memory"] // MIB for due in found.send[ETL] if due.take_back]
     assert sum(taken) == 100
     assert sum(each.amount for each in fleet.state.take_backs.started[ETL, "memory"]) == 100 * MIB
 
 
-def test_cancellations_of_all_nodes_are_published() -> None:
+def test_no_node_is_told_to_terminate_tasks_whose_reason_has_gone() -> None:
     fleet = over(2)
     fleet.state.take_back = replace(fleet.state.take_back, blast_percent=100)
-    first = fleet.round(160.0)
-    assert {due.key.node for due in first.send[ETL] if due.take_back} == {"n0", "n1"}
-    for due in first.send[ETL]:
-        fleet.put(replace(fleet.rows[due.key], in_flight=(Sent(size=due.size, sent_at=160.0, ended_at=160.5),)))
-    later = fleet.round(170.0, batch=1000)
-    assert {(due.key.node, bool(due.take_back)) for due in later.send[ETL]} == {("n0", False), ("n1", False)}
-    assert {key.node for key in fleet.state.cancelling} == {"n0", "n1"}
-
-
-def test_a_cancellation_is_published_also_when_another_node_is_computed_before_it_is_sent() -> None:
-    fleet = over(2)
-    for due in fleet.round(160.0).send[ETL]:
-        fleet.put(replace(fleet.rows[due.key], in_flight=(Sent(size=due.size, sent_at=160.0, ended_at=160.5),)))
-    fleet.state.publishing = replace(fleet.state.publishing, mode=PublishingMode.OBSERVE)
-    fleet.state.look_at_all()
-    cancelled = {due.key.node for due in fleet.round(170.0, "n1").send.get(ETL, ())}
-    assert cancelled == {key.node for key in fleet.state.cancelling} != set()
-    assert cancelled == {due.key.node for due in fleet.round(171.0, "n0").send.get(ETL, ())}
+    fleet.notice_over(at=229.0)
+    assert not any(due.take_back for due in fleet.round(230.0, batch=1000).send.get(ETL, ()))
 
 
 def test_nodes_under_pressure_are_taken_back_from_first() -> None:
     fleet = over(3, allocated=100)
     fleet.memory_used["n1"] = 1001  # more than its watermark allows
     fleet.state.take_back = replace(fleet.state.take_back, blast_percent=5)
-    found = fleet.round(160.0)
-    assert [due.key.node for due in found.send[ETL] if due.take_back] == ["n1"]
+    fleet.round(160.0)
+    assert [key.node for (key, _), part in fleet.state.take_backs.parts.items() if part.active is not None] == ["n1"]
 
 
 def test_what_may_be_terminated_for_overdraft_is_shared_by_all_nodes() -> None:

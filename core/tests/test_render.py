@@ -14,6 +14,7 @@ from fallow_core.cli.render_operations import findings, restored
 from fallow_core.cli.render_status import MOST_IN_FLIGHT, status_lines
 from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
 from fallow_core.errors import ControlError
+from fallow_core.ledger.rows import Sent
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import NodePolicy, PublishingMode, PublishingPolicy, ResourcePolicy, SwitchState
 from fallow_core.model.sample import NodeSample
@@ -116,11 +117,8 @@ def test_status_shows_a_row_with_all_its_sizes(world: World) -> None:
 
 def test_status_shows_the_newest_of_many_sizes_in_flight(world: World) -> None:
     world.run(3)
-    world.frameworks["b"].delay_seconds = 1e9
-    for used in range(2, 8):
-        world.used = size(used)
-        world.run(2)
-    assert len(world.row("b", "b1").in_flight) > MOST_IN_FLIGHT
+    sent = tuple(Sent(size=size(4 - n / 2), sent_at=float(n)) for n in range(MOST_IN_FLIGHT + 2))
+    world.cluster("b").rows[key("b", "b1")] = replace(world.row("b", "b1"), in_flight=sent)
     text = readable(status_lines(status(world)))
     assert "..., 3.00, 2.50, 2.00, 1.50  " in text
 

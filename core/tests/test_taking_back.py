@@ -129,6 +129,13 @@ class Node:
         self.step(100.0, batch, *rows)
         return self.step(160.0, batch, *rows)
 
+    def notice_over(self, *rows: Row, batch: int = 60) -> list[DueOffer]:
+        """What is due at 230 s: a size below what is allocated was in force since 170 s."""
+        self.overdraft(*rows, batch=batch)
+        below = rows or (row(in_force=60),)
+        self.step(170.0, batch, *below)
+        return self.step(230.0, batch, *below)
+
     @property
     def why(self) -> str:
         return self.decision().why
@@ -149,41 +156,40 @@ def _log_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
 
-def test_an_overdraft_that_lasts_is_taken_back_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_overdraft_that_lasts_is_taken_back_after_its_notice_and_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     node = Node()
-    (due,) = node.overdraft()
-    assert (due.size, dict(due.take_back)) == (Resources(8, 60), {"memory": 60})
-    for now in (161.0, 162.0):
-        assert node.step(now, 60, row(in_flight=(Sent(size=due.size, sent_at=160.0),))) == []
-    assert told(caplog) == ["take_back_starts"]
+    assert node.overdraft() == []
+    drains = row(in_force=50)
+    assert [node.step(now, 60, drains) for now in (170.0, 229.0)] == [[], []]
+    (due,) = node.step(230.0, 60, drains)
+    assert (due.size, dict(due.take_back)) == (Resources(8, 50), {"memory": 60})
+    for now in (231.0, 232.0):
+        assert node.step(now, 60, row(in_force=50, in_flight=(Sent(size=due.size, sent_at=230.0),))) == []
+    node.step(233.0, 60, row(60, 50, arrived_sent_at=230.0))
+    assert told(caplog) == ["take_back_starts", "take_back_terminates", "take_back_ends"]
 
 
-def test_a_start_that_no_call_took_stays_due_and_its_notice_does_not_run(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_end_of_a_notice_that_no_call_took_stays_due() -> None:
     node = Node()
-    node.overdraft(row(in_force=60))
-    (due,) = node.step(460.0, 60, row(in_force=60))
-    assert (due.size, dict(due.take_back)) == (Resources(8, 60), {"memory": 60})
-    assert told(caplog) == ["take_back_starts"]
+    node.notice_over()
+    (due,) = node.step(235.0, 60, row(in_force=60))
+    assert dict(due.take_back) == {"memory": 60}
 
 
-def test_a_cancel_that_no_call_took_stays_due(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_that_is_cancelled_sends_nothing_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     node = Node()
     node.overdraft()
-    below = row(in_force=60, arrived_sent_at=160.0)
-    for now in (170.0, 171.0):
-        (due,) = node.step(now, 120, below)
-        assert (due.size.memory_bytes, due.take_back) == (120, {})
-    assert node.step(172.0, 120, row(in_force=120, arrived_sent_at=170.0)) == []
+    assert [node.step(now, 120, row(in_force=60)) for now in (170.0, 300.0)] == [[], []]
     assert told(caplog) == ["take_back_starts", "take_back_cancelled"]
 
 
-def test_the_notice_runs_from_when_the_size_was_seen_in_force() -> None:
+def test_while_the_notice_counts_the_row_drains_with_the_sizes_that_are_due() -> None:
     node = Node()
     node.overdraft()
-    node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
-    again = DueOffer(key=KEY, size=Resources(8, 60), urgent=True, why="it did not arrive")
-    (due,) = node.step(200.0, 60, row(resend=True, arrived_sent_at=160.0), due=(again,))
-    assert dict(due.take_back) == {"memory": 30}
+    drain = DueOffer(key=KEY, size=Resources(8, 40), urgent=True, why="it drains")
+    assert node.step(170.0, 40, row(in_force=60), due=(drain,)) == [drain]
 
 
 def test_observe_sends_what_is_due_without_it_and_tells_once_what_it_would_do(
@@ -216,8 +222,8 @@ def test_what_was_there_at_first_drains_until_it_is_adopted() -> None:
         assert node.step(now, 60) == []
     assert "adopted" in node.why
     assert adopt(node.state, [KEY]) == [KEY]
-    (due,) = node.step(201.0, 60)
-    assert dict(due.take_back) == {"memory": 60}
+    node.step(201.0, 60)
+    assert node.size == 60
 
 
 def test_what_was_there_at_first_drains_also_when_it_is_measured_later() -> None:
@@ -235,7 +241,8 @@ def test_adopting_one_row_leaves_the_others_as_they_are() -> None:
     rows = row(), row(key=other)
     node.step(0.0, 60, *rows)
     adopt(node.state, [KEY])
-    assert [due.key for due in node.step(100.0, 60, *rows)] == [KEY]
+    node.step(100.0, 60, *rows)
+    assert [key for (key, _), part in node.state.take_backs.parts.items() if part.active is not None] == [KEY]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +255,7 @@ def test_adopting_one_row_leaves_the_others_as_they_are() -> None:
 def test_a_framework_that_cannot_take_back_uncharged_is_not_asked_to(memory: ResourceCapability) -> None:
     node = Node()
     node.capabilities[ETL] = replace(CAN, memory=memory)
-    assert node.overdraft() == []
+    assert node.notice_over() == []
 
 
 @pytest.mark.parametrize(
@@ -261,24 +268,26 @@ def test_a_framework_that_cannot_take_back_uncharged_is_not_asked_to(memory: Res
 def test_the_operator_can_forbid_it(account: AccountPolicy) -> None:
     node = Node()
     node.account = account
-    assert node.overdraft() == []
+    assert node.notice_over() == []
     assert "forbids" in node.why
 
 
 def test_a_framework_that_has_not_reported_is_not_asked_to() -> None:
     node = Node()
     node.capabilities[ETL] = None
-    assert node.overdraft() == []
+    assert node.notice_over() == []
 
 
 def test_a_switch_to_restored_cancels_it_and_lending_again_starts_with_a_whole_notice() -> None:
-    node = Node(replace(POLICY, blast_seconds=1.0))
+    node = Node()
     node.overdraft()
+    node.step(170.0, 60, row(in_force=60))
     node.account = AccountPolicy(switch=SwitchState.RESTORED)
-    (due,) = node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
-    assert due.take_back == {}
+    assert node.step(200.0, 60, row(in_force=60)) == []
+    assert node.size is None
     node.account = AccountPolicy()
-    (due,) = node.step(400.0, 60, row(in_force=200, arrived_sent_at=170.0))
+    assert [node.step(now, 60, row(in_force=60)) for now in (201.0, 202.0, 261.0)] == [[], [], []]
+    (due,) = node.step(262.0, 60, row(in_force=60))
     assert dict(due.take_back) == {"memory": 60}
 
 
@@ -289,7 +298,7 @@ def test_nothing_is_taken_back_on_old_or_unsure_news(what: str) -> None:
     setattr(node, what, "its tasks are not listed" if what == "unsure" else PUBLISHING.degrade_after_seconds)
     node.step(200.0, 60)
     assert node.step(300.0, 60) == []
-    assert "too old" in node.why
+    assert (node.size, "too old" in node.why) == (None, True)
 
 
 def test_masters_of_this_row_are_kept() -> None:
@@ -329,13 +338,13 @@ def test_the_blast_radius_is_a_share_of_the_whole_cluster_and_of_no_other() -> N
 
 def test_where_the_framework_takes_back_nobody_pays_until_it_did_not_in_its_time() -> None:
     node = Node()
-    node.overdraft()
-    node.step(170.0, 60, row(in_force=60, arrived_sent_at=160.0))
+    node.notice_over()
     assert node.budgets == {}
-    overdue = 170.0 + 60 + 2 * POLICY.heartbeat_seconds + POLICY.margin_seconds
-    node.step(overdue - 1, 60, row(in_force=60, arrived_sent_at=160.0))
+    overdue = 230.0 + POLICY.late_seconds
+    told = row(in_force=60, arrived_sent_at=230.0)
+    node.step(overdue - 1, 60, told)
     assert node.budgets == {}
-    node.step(overdue, 60, row(in_force=60, arrived_sent_at=160.0))
+    node.step(overdue, 60, told)
     assert node.budgets == {ETL: 40}
 
 
@@ -373,18 +382,21 @@ def stopped(node: Node) -> Node:
 
 def test_what_was_stopped_is_taken_back_after_it_had_time_to_drain_within_the_blast_radius() -> None:
     node = stopped(Node())
-    assert node.step(159.0, 1000) == []
-    (due,) = node.step(160.0, 1000)
-    assert dict(due.take_back) == {"memory": 60}
-    assert node.size == 50
+    sizes = []
+    for now in (159.0, 160.0):
+        node.step(now, 1000)
+        sizes.append(node.size)
+    assert sizes == [None, 50]
+    node.step(170.0, 1000, row(in_force=1))
+    (due,) = node.step(230.0, 1000, row(in_force=1))
+    assert (due.size.memory_bytes, dict(due.take_back)) == (1, {"memory": 50})
 
 
 def test_a_stop_that_is_over_before_its_notice_is_cancelled_at_once(caplog: pytest.LogCaptureFixture) -> None:
     node = stopped(Node())
     node.step(160.0, 1000)
     node.account = AccountPolicy()
-    (due,) = node.step(161.0, 1000, row(in_flight=(Sent(size=Resources(8, 50), sent_at=160.0),)))
-    assert (dict(due.take_back), due.size.memory_bytes) == ({}, 1000)
+    assert node.step(161.0, 1000, row(in_force=50)) == []
     assert told(caplog) == ["take_back_starts", "take_back_cancelled"]
 
 
@@ -395,7 +407,9 @@ def test_a_stop_takes_nothing_back_where_that_is_forbidden_only_observed_or_adop
     adopted = Node()
     adopted.account = AccountPolicy(switch=SwitchState.STOP)
     adopted.step(100.0, 1000)
-    assert [node.step(160.0, 1000) for node in (forbidden, observed, adopted)] == [[], [], []]
+    for node in (forbidden, observed, adopted):
+        node.step(160.0, 1000)
+        assert node.state.take_backs.parts[KEY, "memory"].active is None
     assert adopted.why.startswith("adopted: ")
 
 
@@ -405,16 +419,3 @@ def test_where_the_framework_cannot_take_back_tasks_of_what_was_stopped_may_be_e
     stopped(node)
     node.step(160.0, 1000)
     assert node.budgets == {ETL: 50}
-
-
-def test_a_cancel_gives_no_more_than_what_no_other_scheduler_may_promise() -> None:
-    """Of 200 the other account was told 90; when there is room again, this one's target is more than what is left."""
-    node = Node()
-    other = row(10, 90, RowKey("n1", OTHER, "n1:8042"))
-    node.step(0.0, 1000, row(), other)
-    node.step(100.0, 60, row(), other)
-    node.step(160.0, 60, row(), other)
-    assert node.size is not None
-    due = [d for d in node.step(161.0, 200, row(in_force=60), other) if d.key == KEY]
-    assert [(d.size.memory_bytes <= 110, dict(d.take_back)) for d in due] == [(True, {})]
-    assert due[0].size.memory_bytes >= 100

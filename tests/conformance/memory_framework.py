@@ -56,12 +56,11 @@ class Work:
 
 @dataclass(slots=True)
 class State:
-    """All that the framework has, and what is wrong with it. `due`: when a take-back is."""
+    """All that the framework has, and what is wrong with it."""
 
     sizes: dict[str, Resources]
     tasks: dict[str, Work] = field(default_factory=dict)
     waiting: int = 0
-    due: dict[str, float] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
     cut: bool = False
     hanging: threading.Event | None = None
@@ -92,20 +91,18 @@ class Server:
         return Resources(len(held) * REQUEST.cpu_milli, len(held) * REQUEST.memory_bytes)
 
     def tasks(self) -> dict[str, Work]:
-        """Those that hold resources, after what is due has happened."""
+        """Those that hold resources."""
         with self.lock:
-            for node, at in list(self.state.due.items()):
-                held = [task.id for task in self.state.tasks.values() if task.node == node]
-                while time.monotonic() >= at and len(held) * REQUEST.memory_bytes > self.state.sizes[node].memory_bytes:
-                    del self.state.tasks[held.pop()]
             return dict(self.state.tasks)
 
-    def resize(self, node: str, size: Resources, notice_seconds: int | None) -> None:
+    def resize(self, node: str, size: Resources, take_back_to: int | None = None) -> None:
+        """Set the size; before, the newest tasks end until no more memory is allocated than `take_back_to`."""
         with self.lock:
             if self.state.delayed:
                 return
-            if notice_seconds is not None and self.state.sizes[node] != size:
-                self.state.due[node] = time.monotonic() + notice_seconds
+            held = [task.id for task in self.state.tasks.values() if task.node == node]
+            while take_back_to is not None and len(held) * REQUEST.memory_bytes > take_back_to:
+                del self.state.tasks[held.pop()]
             self.state.sizes[node] = size
 
     def end(self, task_id: str, reason: str, force: bool) -> KillAnswer:

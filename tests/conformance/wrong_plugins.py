@@ -162,7 +162,7 @@ class AskingResets(MemoryInstance):
         self, nodes: tuple[Node, ...], offers: tuple[Offer, ...], timeout_seconds: float
     ) -> CapacityReport:
         if not offers:
-            self.server.resize("n1:1", FLOOR, None)
+            self.server.resize("n1:1", FLOOR)
         return super().report_capacity(nodes, offers, timeout_seconds)
 
 
@@ -294,9 +294,7 @@ class RepeatsAreRefused(MemoryInstance):
 @breaks("offer.ends-nothing")
 class EndsWhatIsAbove(MemoryInstance):
     def answer(self, offer: Offer) -> OfferAnswer:
-        if offer.framework_node in self.server.state.sizes:
-            self.server.state.due[offer.framework_node] = 0.0
-        return super().answer(offer)
+        return super().answer(replace(offer, take_back={"memory": offer.total.memory_bytes}))
 
 
 @breaks("offer.floor")
@@ -311,10 +309,10 @@ class OnlySaysItTakesBack(MemoryInstance):
         return super().answer(offer if "cpu" in offer.take_back else replace(offer, take_back={}))
 
 
-@breaks("offer.notice")
-class NoNotice(MemoryInstance):
+@breaks("offer.no-further")
+class TakesBackToTheOffer(MemoryInstance):
     def answer(self, offer: Offer) -> OfferAnswer:
-        return super().answer(replace(offer, take_back=dict.fromkeys(offer.take_back, 0)))
+        return super().answer(replace(offer, take_back={name: offer.total.amount(name) for name in offer.take_back}))
 
 
 @breaks("offer.no-take-back")

@@ -14,8 +14,8 @@ from fallow_hookspecs import CapacityReport, KillOrder, Node, Offer, Pod, Resour
 
 Ask = Callable[[PluginInstance, Node], Any]
 OFFERS = (
-    Offer(node="n", framework_node="n:1", total=Resources(0, 2**33), take_back={"cpu": 0, "memory": 30}),
-    Offer(node="n", framework_node="unknown:1", total=Resources(500, 0), take_back={"cpu": 30}),
+    Offer(node="n", framework_node="n:1", total=Resources(0, 2**33), take_back={"cpu": 0, "memory": 2**33}),
+    Offer(node="n", framework_node="unknown:1", total=Resources(500, 0), take_back={"cpu": 500}),
     Offer(node="n", framework_node="n:2", total=Resources(500, 1)),
 )
 ORDER = KillOrder(task_ids=tuple(f"t{index}" for index in range(8)), reason="memory is short", force=True)

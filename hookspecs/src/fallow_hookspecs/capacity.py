@@ -58,8 +58,10 @@ class Offer:
     """The most that the framework may have allocated on one of its nodes, its present allocations included.
 
     The offer may be smaller than the allocations. Then nothing new starts there, and nothing is terminated, except for
-    the resources in `take_back`: the framework's own scheduler chooses and terminates tasks until the rest fits.
-    `take_back[resource]` is the notice in seconds, counted from when the size is in force.
+    the resources in `take_back`: at once the framework's own scheduler chooses and terminates whole tasks until no more
+    than `take_back[resource]` is allocated, in milli-cores or bytes. That is never less than the offer; what then is
+    still above the offer goes on. Core has offered less than what is allocated for a while before, so that a framework
+    that can warn its tasks has done so.
     """
 
     node: str

@@ -11,7 +11,7 @@ from fallow_yarn.errors import UnknownNodeError, UnreachableError
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.publishing.publisher import Publisher
-from fallow_yarn.publishing.resend import Resend, Start
+from fallow_yarn.publishing.resend import Resend
 from fallow_yarn.reports.capabilities import capabilities as capabilities_of
 from fallow_yarn.rm.admin import FAR_TIMEOUT_MS
 from fallow_yarn.rm.facts import Calculator
@@ -43,89 +43,69 @@ def sent(manager: FakeManager) -> list[list[tuple[Size, int]]]:
     return [[(update.size, update.over_commit_timeout_ms) for update in call] for call in manager.sent]
 
 
-@pytest.mark.parametrize(
-    ("take_back", "timeout_ms"),
-    [
-        ({"memory": 60}, 60_000),
-        ({"cpu": 90}, 90_000),
-        ({"memory": 90, "cpu": 60}, 60_000),
-        ({"memory": 10**9}, FAR_TIMEOUT_MS),
-    ],
-)
-def test_the_notice_of_a_take_back_is_the_smallest_of_its_resources(
-    publisher: Publisher, manager: FakeManager, take_back: dict[ResourceName, int], timeout_ms: int
-) -> None:
-    (answer,) = publish(publisher, manager, replace(offer(total=SMALL), take_back=take_back))
-    assert (answer.accepted, answer.reason) == (SMALL, "")
-    assert sent(manager) == [[(SMALL_SIZE, timeout_ms)]]
-
-
-def test_only_the_offer_that_takes_back_has_a_notice(publisher: Publisher, manager: FakeManager) -> None:
-    manager.reading_now = reading(entry(), entry(SECOND))
-    publish(publisher, manager, offer(total=SMALL, memory=60), offer(SECOND, total=SMALL))
-    assert sent(manager) == [[(SMALL_SIZE, 60_000), (SMALL_SIZE, FAR_TIMEOUT_MS)]]
-
-
-def test_a_size_that_the_node_has_already_is_changed_and_back_so_that_the_notice_counts(
+def test_a_take_back_terminates_at_once_down_to_its_amount_and_then_sends_the_offer(
     publisher: Publisher, manager: FakeManager
 ) -> None:
-    has_size(manager, SMALL_SIZE)
-    (answer,) = publish(publisher, manager, offer(total=SMALL, memory=60))
-    assert answer.accepted == SMALL
-    assert sent(manager) == [[(Size(2049, 2), FAR_TIMEOUT_MS)], [(SMALL_SIZE, 60_000)]]
+    (answer,) = publish(publisher, manager, offer(total=SMALL, memory=5 * GIB))
+    assert (answer.accepted, answer.reason) == (SMALL, "")
+    assert sent(manager) == [[(Size(5120, CONFIGURED.vcores), 0)], [(SMALL_SIZE, FAR_TIMEOUT_MS)]]
 
 
-def test_repeating_a_take_back_starts_no_new_notice(publisher: Publisher, manager: FakeManager) -> None:
-    publish(publisher, manager, offer(total=SMALL, memory=60))
-    has_size(manager, SMALL_SIZE)
-    manager.sent.clear()
-    publish(publisher, manager, offer(total=SMALL, memory=58))
-    assert sent(manager) == [[(SMALL_SIZE, 58_000)]]
-
-
-@pytest.mark.parametrize("start", [("rm1", 2), ("rm2", 1)], ids=["it was restarted", "another one took over"])
-def test_a_notice_ends_with_the_resource_manager_that_it_was_given_to(
-    publisher: Publisher, manager: FakeManager, start: Start
+@pytest.mark.parametrize(
+    ("take_back", "first"),
+    [
+        ({"memory": 5 * GIB}, Size(5120, 9)),
+        ({"memory": 5 * GIB - 1}, Size(5120, 9)),
+        ({"cpu": 5000}, Size(8192, 5)),
+        ({"cpu": 4001}, Size(8192, 5)),
+        ({"memory": 5 * GIB, "cpu": 5000}, Size(5120, 5)),
+    ],
+)
+def test_what_is_not_taken_back_keeps_all_that_it_has_and_amounts_are_rounded_up(
+    publisher: Publisher, manager: FakeManager, take_back: dict[ResourceName, int], first: Size
 ) -> None:
-    taking = offer(total=SMALL, memory=60)
-    publisher.note_start(("rm1", 1))
-    publish(publisher, manager, taking)
-    has_size(manager, SMALL_SIZE)
-    publisher.note_start(("rm1", 1))
-    publish(publisher, manager, taking)
-    assert len(sent(manager)) == 2
-    publisher.note_start(start)
-    publish(publisher, manager, taking)
-    assert sent(manager)[2:] == [[(Size(2049, 2), FAR_TIMEOUT_MS)], [(SMALL_SIZE, 60_000)]]
+    manager.reading_now = reading(entry(capability=Size(8192, 4), used=Size(6000, 9)))
+    publish(publisher, manager, replace(offer(total=SMALL), take_back=take_back))
+    assert sent(manager) == [[(first, 0)], [(SMALL_SIZE, FAR_TIMEOUT_MS)]]
 
 
-def test_a_take_back_after_one_that_was_cancelled_is_a_new_one(publisher: Publisher, manager: FakeManager) -> None:
-    publish(publisher, manager, offer(total=SMALL, memory=60))
-    publish(publisher, manager, offer())
-    publish(publisher, manager, offer(total=SMALL))
-    has_size(manager, SMALL_SIZE)
-    manager.sent.clear()
-    publish(publisher, manager, offer(total=SMALL, memory=60))
-    assert sent(manager)[0] == [(Size(2049, 2), FAR_TIMEOUT_MS)]
+def test_only_the_offer_that_takes_back_terminates_anything(publisher: Publisher, manager: FakeManager) -> None:
+    manager.reading_now = reading(entry(), entry(SECOND))
+    publish(publisher, manager, offer(total=SMALL, memory=5 * GIB), offer(SECOND, total=SMALL))
+    assert [[update.node_id for update in call] for call in manager.sent] == [[NODE_ID], [NODE_ID, SECOND]]
 
 
-def test_a_take_back_that_was_refused_does_not_count_as_running(publisher: Publisher, manager: FakeManager) -> None:
+@pytest.mark.parametrize(
+    ("take_back", "first"),
+    [({"memory": 2 * GIB}, Size(2048, 3)), ({"memory": 2 * GIB, "cpu": 2000}, Size(2049, 2))],
+)
+def test_an_update_that_would_change_nothing_is_changed_where_that_keeps_the_most(
+    publisher: Publisher, manager: FakeManager, take_back: dict[ResourceName, int], first: Size
+) -> None:
+    manager.reading_now = reading(entry(capability=SMALL_SIZE, used=Size(3000, 1)))
+    publish(publisher, manager, replace(offer(total=SMALL), take_back=take_back))
+    assert sent(manager) == [[(first, 0)], [(SMALL_SIZE, FAR_TIMEOUT_MS)]]
+
+
+def test_a_node_whose_take_back_is_refused_gets_no_size_and_spoils_no_other(
+    publisher: Publisher, manager: FakeManager
+) -> None:
+    manager.reading_now = reading(entry(), entry(SECOND))
     manager.refusals[NODE_ID] = UnknownNodeError("unknown", node=NODE_ID)
-    publish(publisher, manager, offer(total=SMALL, memory=60))
-    manager.refusals.clear()
-    manager.sent.clear()
-    has_size(manager, SMALL_SIZE)
-    publish(publisher, manager, offer(total=SMALL, memory=60))
-    assert len(sent(manager)) == 2
+    bad, good = publish(
+        publisher, manager, offer(total=SMALL, memory=5 * GIB), offer(SECOND, total=SMALL, memory=5 * GIB)
+    )
+    assert (bad.refusal, good.accepted) == (Refusal.UNKNOWN_NODE, SMALL)
+    assert [update.node_id for update in manager.sent[-1]] == [SECOND]
 
 
-def test_a_take_back_looks_at_the_size_of_now_and_not_of_the_last_report(
+def test_a_take_back_looks_at_what_the_node_has_now_and_not_in_the_last_report(
     publisher: Publisher, manager: FakeManager
 ) -> None:
     known = manager.reading_now.nodes
-    has_size(manager, SMALL_SIZE)
-    publisher.publish([offer(total=SMALL, memory=60)], capabilities_of(facts()), known, Deadline.after(10))
-    assert len(sent(manager)) == 2
+    manager.reading_now = reading(entry(capability=Size(4096, 3), used=Size(4096, 7)))
+    publisher.publish([offer(total=SMALL, memory=3 * GIB)], capabilities_of(facts()), known, Deadline.after(10))
+    assert sent(manager)[0] == [(Size(3072, 7), 0)]
 
 
 def test_an_offer_that_does_not_take_back_changes_no_size_twice(publisher: Publisher, manager: FakeManager) -> None:
@@ -134,14 +114,16 @@ def test_an_offer_that_does_not_take_back_changes_no_size_twice(publisher: Publi
     assert sent(manager) == [[(CONFIGURED, FAR_TIMEOUT_MS)]]
 
 
-@pytest.mark.parametrize("notice_seconds", [0, -5])
-def test_a_take_back_without_notice_is_refused_and_spoils_no_other(
-    publisher: Publisher, manager: FakeManager, notice_seconds: int
+@pytest.mark.parametrize("amount", [2 * GIB - 1, -5])
+def test_a_take_back_to_less_than_the_offer_is_refused_and_spoils_no_other(
+    publisher: Publisher, manager: FakeManager, amount: int
 ) -> None:
     manager.reading_now = reading(entry(), entry(SECOND))
-    bad, good = publish(publisher, manager, offer(memory=notice_seconds), offer(SECOND, total=SMALL, memory=60))
+    bad, good = publish(
+        publisher, manager, offer(total=SMALL, memory=amount), offer(SECOND, total=SMALL, memory=5 * GIB)
+    )
     assert (bad.refusal, good.accepted) == (Refusal.BAD_VALUE, SMALL)
-    assert [update.node_id for call in manager.sent for update in call] == [SECOND]
+    assert [update.node_id for call in manager.sent for update in call] == [SECOND, SECOND]
 
 
 def test_a_resource_manager_that_takes_nothing_back_is_not_asked_to(publisher: Publisher, manager: FakeManager) -> None:

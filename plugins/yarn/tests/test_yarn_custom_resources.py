@@ -64,8 +64,8 @@ def test_no_offer_changes_what_else_a_node_has(yarn: EmbeddedYarn, instance: Yar
     instance.report_capacity((HOST,), (), 10.0)
     take(instance, offer(yarn, "nm1", 2), offer(yarn, "nm2", 1))
     take(instance, offer(yarn, "nm1", 3))
-    take(instance, offer(yarn, "nm1", 3, memory=60))
-    take(instance, offer(yarn, "nm1", 1, cpu=60))
+    take(instance, offer(yarn, "nm1", 3, memory=64 << 30))
+    take(instance, offer(yarn, "nm1", 1, cpu=64_000))
     assert customs(yarn, "nm1") == {"licence": 5, "yarn.io/gpu": 2}
     assert customs(yarn, "nm2") == {"licence": 0, "yarn.io/gpu": 0}
 

@@ -39,7 +39,6 @@ from fallow_hookspecs import (
     Process,
     Refusal,
     ReportRow,
-    ResourceName,
     Resources,
     Role,
     TaskList,
@@ -133,17 +132,14 @@ def test_custom_resources_are_sent_back_as_they_were_read(manager: FakeManager, 
     assert [update.custom for update in manager.sent[0]] == [gpus, ()]
 
 
-@pytest.mark.parametrize(
-    ("count", "take_back", "calls"), [(3, {}, [3]), (450, {}, [200, 200, 50]), (450, {"memory": 60}, [450])]
-)
-def test_offers_go_in_calls_of_200_in_the_order_of_their_ids_and_in_one_where_any_takes_back(
-    manager: FakeManager, yarn: YarnInstance, count: int, take_back: dict[ResourceName, int], calls: list[int]
+@pytest.mark.parametrize(("count", "calls"), [(3, [3]), (450, [200, 200, 50])])
+def test_offers_go_in_calls_of_200_in_the_order_of_their_ids(
+    manager: FakeManager, yarn: YarnInstance, count: int, calls: list[int]
 ) -> None:
     ids = [f"worker-1:{port}" for port in range(10001, 10001 + count)]
     manager.reading_now = reading(*(entry(node_id) for node_id in ids))
     report(yarn)
-    last, *others = reversed(ids)
-    answers = publish(yarn, replace(offer(last), take_back=take_back), *(offer(node_id) for node_id in others))
+    answers = publish(yarn, *(offer(node_id) for node_id in reversed(ids)))
     assert [len(call) for call in manager.sent] == calls
     assert [update.node_id for call in manager.sent for update in call] == ids
     assert {answer.framework_node for answer in answers if answer.accepted == OFFERED} == set(ids)
@@ -457,22 +453,6 @@ def test_the_lanes_have_a_resource_manager_each_and_share_what_they_know() -> No
     assert (reads.sent, len(acts.sent)) == ([], 1)
     yarn.close()
     assert (reads.closed, acts.closed) == (1, 1)
-
-
-def test_after_a_restart_of_the_resource_manager_a_take_back_has_its_notice_again(
-    manager: FakeManager, yarn: YarnInstance
-) -> None:
-    taking = offer(memory=60)
-    publish(yarn, taking)
-    taken = manager.sent[0][0].size
-    manager.reading_now = reading(entry(capability=taken, in_force=taken))
-    report(yarn)
-    publish(yarn, taking)
-    assert len(manager.sent) == 2
-    manager.facts_now = replace(facts(), identity=replace(facts().identity, started_on=2))
-    report(yarn)
-    publish(yarn, taking)
-    assert [len(call) for call in manager.sent[2:]] == [1, 1], "its size is changed by 1 MB, and back with the notice"
 
 
 def test_without_a_fake_the_addresses_of_the_spec_are_used() -> None:

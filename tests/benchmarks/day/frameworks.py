@@ -47,14 +47,15 @@ class Running:
 class Update:
     """A size on its way into the scheduler: when the framework takes the call, and when its scheduler works with it.
 
-    `deadline_seconds`: the notice of a take-back, `FAR`, or `None` for YARN's −1, which leaves a stored deadline where
-    it is.
+    `down_to`: before that, tasks are terminated until no more memory is allocated. `deadline_seconds`: `FAR`, or `None`
+    for YARN's −1, which leaves a stored deadline where it is.
     """
 
     taken_at: float
     at: float
     size: Resources
     deadline_seconds: float | None = FAR
+    down_to: int | None = None
 
 
 @dataclass(slots=True)
@@ -99,9 +100,13 @@ class NodeManager:
         self.size, self.deadline, self.forgets_until = configured, FAR, now + 20
 
     def step(self, now: float) -> int:
-        """Carry out updates, terminate tasks whose time has come; the number of those ended by a deadline."""
+        """Carry out updates, terminate tasks whose time has come; the number of those taken back."""
+        ended = 0
         while self.updates and self.updates[0].at <= now:
             update = self.updates.pop(0)
+            if update.down_to is not None:
+                self.size = Resources(self._allocated.cpu_milli, update.down_to)
+                ended += self._terminate_above()
             self.size = update.size
             if update.deadline_seconds is not None:
                 self.deadline = now + update.deadline_seconds
@@ -109,9 +114,9 @@ class NodeManager:
         if self.tasks and any(t.ends_at <= now for t in self.tasks):
             self.tasks = [t for t in self.tasks if t.ends_at > now]
             self._sum()
-        return self._over_deadline() if now >= self.deadline else 0
+        return ended + (self._terminate_above() if now >= self.deadline else 0)
 
-    def _over_deadline(self) -> int:
+    def _terminate_above(self) -> int:
         above = self._above()
         for task in above:
             self.tasks.remove(task)

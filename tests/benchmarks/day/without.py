@@ -9,7 +9,7 @@ from unittest.mock import patch
 from tests.benchmarks.day import fallow
 from tests.benchmarks.day.world import Day
 
-from fallow_core.ledger import accounts, cross_resource, due_offers, falls, growth_delay, node_ledger, take_back
+from fallow_core.ledger import accounts, blast_radius, cross_resource, due_offers, falls, growth_delay, node_ledger
 from fallow_core.ledger.due_offers import DueResource
 from fallow_core.ledger.node_ledger import ResourceLedger
 from fallow_core.ledger.rows import RowKey
@@ -67,7 +67,7 @@ def _falls_anyway(entry: object, ledger: object) -> bool:
     return True
 
 
-def _no_further(entry: object, ledger: object, lowest: int, ahead: int) -> int:
+def _no_further(entry: object, ledger: object, lowest: int, ahead: int, *, overdrawn: bool) -> int:
     return lowest
 
 
@@ -94,7 +94,7 @@ RULES: Mapping[str, Change] = {
     "the cut to what can be used": _patched((cross_resource, "ROUNDS", 0)),
     "cut more than once": _patched((cross_resource, "ROUNDS", 1)),
     "spreading what nobody asks for": _patched((accounts, "shares", _unspread)),
-    "the blast radius": _patched((take_back, "budget", _no_blast_radius)),
+    "the blast radius": _patched((blast_radius, "budget", _no_blast_radius)),
     "the far timeout": _far,
 }
 

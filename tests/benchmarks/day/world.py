@@ -225,8 +225,8 @@ class World:
             self.tally.causes[_cause(d, before[d.key])] += 1
             self._check_growth(d, before[d.key])
             if fate.taken_at is not None:
-                notice = float(min(d.take_back.values())) if d.take_back else self.day.far
-                self._managers[d.key].take(Update(fate.taken_at, fate.carried_out_at, d.size, notice))
+                update = Update(fate.taken_at, fate.carried_out_at, d.size, self.day.far, d.take_back.get("memory"))
+                self._managers[d.key].take(update)
 
     # What is counted
 

@@ -25,6 +25,7 @@ CONTAINERS, CONTAINER_MB = 4, 256
 SETUP = Setup(memory_mb=4096, vcores=10 * CPUS, heartbeat_ms=300)
 NOTICE_SECONDS = 60  # the least that the configuration takes
 PREEMPTED = -102
+DEADLINE_SECONDS = 15  # of somebody else: in this time Fallow starts
 
 SPARE_MB = 192  # lent above what is allocated while there is no load
 OVER_MB = 1024  # the overdraft under load: all but one container, as others may use less at times
@@ -176,6 +177,7 @@ def test_a_take_back_is_cancelled_in_time_and_later_shrinking_ends_nothing(
         wait_for(lambda: any(t["active"] for t in take_backs(fallow)), 20, "the take-back in fallow explain")
         assert "is taken back down to" in fallow.succeed("explain")
     wait_told(fallow, "take_back_cancelled")
+    assert fallow.told("take_back_terminates") == []
     wait_for(lambda: size_mb(cluster) >= used_mb(cluster), SECONDS, "a size that fits")
     fallow.succeed("switch", "drain", "real")
     wait_drains(cluster)
@@ -224,6 +226,24 @@ def late(cluster: Cluster, roomy: None) -> Application:
     return late
 
 
+def test_a_deadline_of_somebody_else_that_is_found_is_moved_away_and_grants_nothing(
+    cluster: Cluster, app: Application, host: Host, start_fallow: StartFallow
+) -> None:
+    before, found_mb = (containers_running(app), containers_ended(app)), used_mb(cluster) - 2 * CONTAINER_MB
+    resize(cluster, node(cluster), found_mb, SETUP.vcores, 1000 * DEADLINE_SECONDS)
+    armed = time.monotonic()
+    fallow = start_fallow()
+    wait_told(fallow, "offer_sent", DEADLINE_SECONDS)
+    first = fallow.told("offer_sent")[0]
+    assert "a deadline of somebody else may be running" in first
+    assert f"memory_bytes={(found_mb - 1) * MIB} " in first
+    assert time.monotonic() < armed + DEADLINE_SECONDS, "too slow to tell"
+    while time.monotonic() < armed + DEADLINE_SECONDS:
+        time.sleep(0.5)
+    some_heartbeats()
+    assert (containers_running(app), containers_ended(app)) == before
+
+
 def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newest_container_ends(
     cluster: Cluster, app: Application, late: Application, start_fallow: StartFallow
 ) -> None:
@@ -239,7 +259,8 @@ def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newes
     wait_told(fallow, "take_back_starts")
     began = time.monotonic()
     assert "is taken back down to" in fallow.succeed("explain")
-    wait_for(lambda: cpu_fits(cluster), 20, "CPU that fits: with a deadline it would be taken back too")
+    time.sleep(NOTICE_SECONDS / 3)
+    cluster.restart("rm")  # which forgets all sizes and deadlines
     wait_for(lambda: containers_ended(late) != [], NOTICE_SECONDS + SECONDS, "the newest container to be terminated")
     assert time.monotonic() - began > NOTICE_SECONDS - 5
     assert [(ended.container, ended.exit_code) for ended in containers_ended(late)] == [(newest.pop(), PREEMPTED)]
@@ -252,11 +273,6 @@ def test_what_was_there_first_only_drains_until_it_is_adopted_and_then_the_newes
     fallow.succeed("switch", "drain", "real")
     wait_for(lambda: size_mb(cluster) < before, SECONDS, "a smaller size")
     some_heartbeats()
-    assert len(fallow.told("take_back_starts")) == 1
+    assert [len(fallow.told(f"take_back_{what}")) for what in ("starts", "terminates", "ends")] == [1, 1, 1]
     assert (containers_running(app), containers_ended(app)) == (running, [])
     assert events(app)[-1].kind != "finished"
-
-
-def cpu_fits(cluster: Cluster) -> bool:
-    found = cluster.nodes()[node(cluster)]
-    return found.total_vcores >= found.used_vcores

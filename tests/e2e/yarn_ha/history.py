@@ -69,16 +69,8 @@ class Ordered(Fact):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakeBackStarted(Fact):
-    """Fallow sent a node a size whose deadline comes: what is above it then, the ResourceManager ends."""
-
-    node: str
-    notice_seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakeBackCancelled(Fact):
-    """Fallow took that back."""
+class TakenBack(Fact):
+    """Fallow told the ResourceManager to end what is above a size on a node."""
 
     node: str
 

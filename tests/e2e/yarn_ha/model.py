@@ -6,9 +6,8 @@
 3. Two intervals after all nodes are shown again, their sum is what was wanted last.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
 
 from tests.e2e.yarn_ha.history import (
     Disturbed,
@@ -20,8 +19,7 @@ from tests.e2e.yarn_ha.history import (
     Offered,
     Ordered,
     Sent,
-    TakeBackCancelled,
-    TakeBackStarted,
+    TakenBack,
 )
 
 PREEMPTED = -102
@@ -52,21 +50,16 @@ def _ends(facts: Sequence[Fact], rules: Rules) -> Iterator[str]:
             continue
         if any(isinstance(fact, Ordered) and fact.container == end.container for fact in facts[:i]):
             continue
-        if end.exit_code == PREEMPTED and _is_taken_back(facts, end, rules):
+        if end.exit_code == PREEMPTED and any(_is_taken_back(fact, end, rules) for fact in facts):
             continue
         yield f"{end.container} on {end.node} ended with {end.exit_code} and nobody ordered it: {end.diagnostics}"
 
 
-def _is_taken_back(facts: Iterable[Fact], end: Ended, rules: Rules) -> bool:
-    """Whether its node had a take-back whose deadline had come, and that was not cancelled before it."""
-    here = [fact for fact in facts if isinstance(fact, TakeBackStarted | TakeBackCancelled) and fact.node == end.node]
-    for i, start in enumerate(here):
-        if isinstance(start, TakeBackStarted):
-            due = start.at + start.notice_seconds
-            over = next((fact.at for fact in here[i + 1 :] if isinstance(fact, TakeBackCancelled)), inf)
-            if due <= min(over, end.at + SEEN_LATE_SECONDS) and end.at <= over + rules.told_late_seconds:
-                return True
-    return False
+def _is_taken_back(fact: Fact, end: Ended, rules: Rules) -> bool:
+    """Whether its node was taken back from a short time before."""
+    if not isinstance(fact, TakenBack) or fact.node != end.node:
+        return False
+    return fact.at - SEEN_LATE_SECONDS <= end.at <= fact.at + rules.told_late_seconds
 
 
 class _Sizes:

@@ -23,14 +23,13 @@ from tests.e2e.yarn_ha.history import (
     Offered,
     Ordered,
     Sent,
-    TakeBackCancelled,
-    TakeBackStarted,
+    TakenBack,
 )
 from tests.e2e.yarn_ha.pair import Pair
 
 from fallow_core.errors import ControlError
 
-LINE = re.compile(r"(\S+ \S+) \S+ \S+ (offer_sent|take_back_starts|take_back_cancelled|tasks_terminate) (.*)")
+LINE = re.compile(r"(\S+ \S+) \S+ \S+ (offer_sent|take_back_terminates|tasks_terminate) (.*)")
 EVERY_SECONDS = 0.2
 
 
@@ -114,10 +113,8 @@ def _of_log(text: str, vcore_milli: int) -> Iterator[Fact]:
         if what == "offer_sent":
             size = _size(int(said["memory_bytes"]), int(said["cpu_milli"]), vcore_milli)
             yield Sent(at=at, node=said["node"], size=size)
-        elif what == "take_back_starts":
-            yield TakeBackStarted(at=at, node=said["node"], notice_seconds=float(said["notice_seconds"]))
-        elif what == "take_back_cancelled":
-            yield TakeBackCancelled(at=at, node=said["node"])
+        elif what == "take_back_terminates":
+            yield TakenBack(at=at, node=said["node"])
         else:
             yield from (Ordered(at=at, container=name) for name in said["tasks"].split(",") if name)
 

@@ -33,6 +33,16 @@ class ClusterSwitch(ScopeSwitch, frozen=True, kw_only=True):
     cluster: str
 
 
+class TakeBackUnderWay(Struct, frozen=True, kw_only=True):
+    """`down_to`: what is allocated after it, by the newest numbers. `notice_left_seconds`: until tasks are terminated,
+    `None` while the notice does not count. `terminates`: the framework was told to terminate them.
+    """
+
+    down_to: int
+    notice_left_seconds: float | None
+    terminates: bool
+
+
 class TakeBackDecision(Struct, frozen=True, kw_only=True):
     """A row with more allocated than offered. `active`: the take-back under way; in mode `observe`, the one that would
     be.
@@ -42,7 +52,7 @@ class TakeBackDecision(Struct, frozen=True, kw_only=True):
     resource: ResourceName
     mode: PublishingMode
     overdraft: int
-    active: Active | None
+    active: TakeBackUnderWay | None
     why: str
 
 
@@ -76,7 +86,7 @@ class GivenUpFloor(Struct, frozen=True, kw_only=True):
 
 
 class DueOffer(Struct, frozen=True, kw_only=True):
-    """A size that is to be sent. `take_back`: the notice in seconds of each resource that is taken back."""
+    """A size that is to be sent. `take_back`: down to what tasks are terminated now, by resource."""
 
     key: RowName
     size: Resources
@@ -136,7 +146,7 @@ def run_explanation(
                 resource=name,
                 mode=state.take_back.mode,
                 overdraft=decision.overdraft,
-                active=decision.state.active,
+                active=_under_way(decision.state.active, now),
                 why=decision.why,
             )
             for (key, name), decision in found.decisions.items()
@@ -160,6 +170,13 @@ def run_explanation(
         decisions=decisions,
         throttle=throttle,
     )
+
+
+def _under_way(active: Active | None, now: float) -> TakeBackUnderWay | None:
+    if active is None:
+        return None
+    left = None if active.warned_at is None else max(active.left_seconds(now), 0.0)
+    return TakeBackUnderWay(down_to=active.size, notice_left_seconds=left, terminates=active.ordered_at is not None)
 
 
 def _pending(name: str, cluster: ClusterSession, rows: list[Row]) -> ClusterPending:

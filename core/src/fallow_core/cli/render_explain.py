@@ -112,7 +112,7 @@ def take_back_words(take_back: TakeBackDecision) -> str:
     """A row above its offer, and what is done about it."""
     name, active = take_back.resource, take_back.active
     does = "is taken back" if take_back.mode is PublishingMode.ENFORCE else "would be taken back"
-    doing = "" if active is None else f"; {does} down to {amount(name, active.size)}"
+    doing = "" if active is None else f"; {does} down to {amount(name, active.down_to)}"
     over = f"{LABELS[name]} above the offer: {amount(name, take_back.overdraft)}"
     return f"{_where(take_back.key)}: {over}{doing}; {take_back.why} (mode {take_back.mode})"
 

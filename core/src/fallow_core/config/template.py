@@ -105,8 +105,8 @@ kind: Fallow
 #  inFlight: 60s
 
 # If draining is too slow, the framework's own scheduler can be told to terminate tasks above an offer.
-# observe: only show it. enforce: do it. after: how long memory is above the offer. notice: the time that tasks get,
-# from 60s, the shortest in which a take-back can still be cancelled, to 1h.
+# observe: only show it. enforce: do it. after: how long memory is above the offer. notice: how long tasks are warned
+# before they are terminated, while the node goes on draining: 60s to 1h.
 #takeBack:
 #  mode: observe
 #  after: 60s

@@ -12,7 +12,11 @@ A size falls when somebody needs what it leaves, and grows when that has held fo
 - while schedulers may promise more than there is, and what was sent does not put that right when it arrives, rows are
   due that shrink by anything: those that leave the most, and no more of them than suffice. That is urgent; they fall
   further than they must, as far as that is not allocated, or the next fluctuation of the load would be due again;
-- below what is allocated a row falls by whole drain steps: each such size warns applications;
+- below what is allocated a row falls by whole drain steps: each such size warns applications. While more is allocated
+  than there is, by more than `DRAIN_PERCENT` of a drain step, it falls there at once and further than it must, so that
+  nothing starts;
+- a row with more allocated than its size when it is first seen is due at once: somebody else's deadline may be running,
+  and any size of ours moves it away;
 - a shrink that nobody needs is not due: it frees what is not allocated, and what nobody would get. Where capacity is
   shared it is, as others have promised that since.
 """
@@ -33,6 +37,8 @@ FURTHER_PERCENT = 60
 """By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
 STEP_PERCENT = 50
 """What an account waits for falls by at least this share of a drain step."""
+DRAIN_PERCENT = 50
+"""An overdraft of this share of a drain step drains at once; a smaller one may be noise."""
 RENEW_SHARE = 0.8
 """An offer that runs out is renewed when this share of its time has passed."""
 
@@ -48,7 +54,9 @@ class DueResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueOffer:
-    """A row that is due: the size to send, and why, in words. `take_back`: the notice of each resource taken back."""
+    """A row that is due: the size to send, and why, in words. `take_back`: down to what the framework is to terminate
+    tasks now, for each resource that is taken back.
+    """
 
     key: RowKey
     size: Resources
@@ -99,13 +107,15 @@ def _decided(
 
 class _InTime(NamedTuple):
     """A row and what time allows it now: `held`, the size that it may grow to, `lowest`, the one that it may fall to,
-    and `further`, a size a little smaller than that, as far as nobody has it.
+    and `further`, a size a little smaller than that, as far as nobody has it. `overdrawn`: it has so much of what there
+    is not that nothing may start; then `further` may be smaller than what it has.
     """
 
     entry: RowEntry
     held: int
     lowest: int
     further: int
+    overdrawn: bool
 
 
 def _in_time(
@@ -117,13 +127,16 @@ def _in_time(
     unchanged_until: float,
 ) -> _InTime:
     delay = delay_of(delays, entry, ledger.resource, now, policy.growth_delay_seconds, unchanged_until)
-    drains = delay.falls.drains(now) or (entry.most is not None and entry.most < entry.allocated)
+    over = min(entry.allocated - max(entry.target, entry.floor), ledger.to_take_back)
+    overdrawn = over * 100 > ledger.drain_step * DRAIN_PERCENT
+    drains = overdrawn or delay.falls.drains(now) or (entry.most is not None and entry.most < entry.allocated)
     lowest = entry.size if drains else max(entry.size, min(entry.newest, _in_units(entry.allocated, entry)))
     return _InTime(
         entry=entry,
         held=may_grow_to(delay, entry, ledger, now, policy),
         lowest=lowest,
-        further=_further(entry, ledger, lowest, delay.falls.ahead(now, entry.wanted)),
+        further=_further(entry, ledger, lowest, delay.falls.ahead(now, entry.wanted), overdrawn=overdrawn),
+        overdrawn=overdrawn,
     )
 
 
@@ -138,7 +151,7 @@ def _too_large(ledger: ResourceLedger, rows: Sequence[_InTime]) -> Collection[Ro
     """
     leaves = {
         entry.key: entry.newest - max(further, entry.allocated)
-        for entry, _, lowest, further in rows
+        for entry, _, lowest, further, _ in rows
         if ledger.overcommitted and entry.newest > max(lowest, entry.allocated)
     }
     if ledger.shared:
@@ -166,6 +179,8 @@ def _decide(
         return DueResource(wanted=entry.newest)
     if entry.key in too_large:
         return DueResource(wanted=row.further, why="schedulers may promise more than there is", urgent=True)
+    if row.overdrawn and shrinks:
+        return DueResource(wanted=row.further, why="more is allocated than there is", urgent=True)
     if wanted < min(entry.newest, entry.allocated):
         step = entry.newest - max(entry.unit, ledger.drain_step)
         drains = entry.newest >= entry.allocated or wanted <= step
@@ -184,10 +199,10 @@ def _decide(
     return DueResource(wanted=entry.newest)
 
 
-def _further(entry: RowEntry, ledger: ResourceLedger, lowest: int, ahead: int) -> int:
+def _further(entry: RowEntry, ledger: ResourceLedger, lowest: int, ahead: int, *, overdrawn: bool) -> int:
     """A size a little smaller than it must be, in whole units, as far as that is neither allocated nor floor."""
     further = min(entry.newest - ledger.drain_step * FURTHER_PERCENT // 100, lowest - ahead)
-    kept = max(entry.floor, _in_units(entry.allocated, entry))
+    kept = entry.floor if overdrawn else max(entry.floor, _in_units(entry.allocated, entry))
     return min(lowest, max(further // entry.unit * entry.unit, kept))
 
 
@@ -212,13 +227,17 @@ def row_due(
     if row.in_flight:
         # A report of an older size, or of the one in force before, must not be taken for a confirmation of this one.
         taken = {row.in_force, *(sent.size for sent in row.in_flight[:-1])}
+    if row.may_be_armed:
+        taken.add(row.in_force)
+        reasons = reasons or ["more is allocated than its size: a deadline of somebody else may be running"]
     if not reasons and _runs_out(row, now, lasts_seconds):
         taken.add(size)
         reasons = ["the offer is about to run out"]
     if not reasons:
         return None
     size = moved(size, row, taken)
-    return DueOffer(key=row.key, size=size, urgent=any(d.urgent for d in decisions), why="; ".join(reasons))
+    urgent = row.may_be_armed or any(d.urgent for d in decisions)
+    return DueOffer(key=row.key, size=size, urgent=urgent, why="; ".join(reasons))
 
 
 def _runs_out(row: Row, now: float, lasts_seconds: int | None) -> bool:

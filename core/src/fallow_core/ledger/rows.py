@@ -100,6 +100,15 @@ class Row:
         newest = self.in_flight[-1] if self.in_flight else None
         return newest.size if newest is not None and newest.sent_at > self.arrived_sent_at else self.in_force
 
+    @property
+    def may_be_armed(self) -> bool:
+        """Whether somebody else's deadline may be running: more is allocated than the size in force, and no size was
+        sent yet.
+        """
+        if self.in_force is None or self.in_flight or self.last_sent is not None:
+            return False
+        return larger(self.allocated, self.in_force) != self.in_force
+
     def newest(self, resource: ResourceName) -> int | None:
         """One resource of `newest_size`."""
         size = self.newest_size

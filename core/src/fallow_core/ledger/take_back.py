@@ -1,73 +1,84 @@
-"""Taking back: when draining is too slow, the framework's own scheduler is told to end what is above an offer.
+"""Taking back: when draining is too slow, the framework's own scheduler is told to terminate what is above a size.
 
-A take-back of one row and one resource starts when its overdraft (what is allocated above max(target, floor), and no
-more than the node's allocations above batch; above the floor where the operator stopped it) has lasted, the inputs are
-fresh, and nothing forbids it:
+A take-back of one row and one resource is a notice, and at its end one offer that says down to which size tasks are
+terminated. Until then, and afterwards, the row drains with ordinary sizes that follow the target: so nothing new
+starts, and no scheduler keeps a deadline that a restart could lose or that would have to be cancelled.
 
-- what was allocated when Fallow first saw the row is adopted: drained, never taken back, until it has once fitted or
-  the operator says so;
-- the blast radius: within a time at most a share of a cluster's allocation, or one largest task, is taken back. The
-  framework ends whole tasks until the rest fits, so the last one counts in full;
-- never below the application masters on the row, which the framework would end last, but would end.
+A notice starts when the overdraft (what is allocated above max(target, floor), and no more than the node's allocations
+above batch; above the floor where the operator stopped it) has lasted, the inputs are fresh, and nothing forbids it:
+what was allocated when Fallow first saw the row is adopted: drained, never taken back, until it has once fitted or the
+operator says so. It counts from when a size below what is allocated is in force: then tasks are warned. It is cancelled
+when its reason has gone, or when it is no longer allowed. At its end tasks are terminated down to the largest of
 
-It is cancelled at once when its reason has gone, or when it is no longer allowed. The notice counts from when the size
-is in force. All functions are pure; times are monotonic seconds.
+- what is allocated less the overdraft;
+- the application masters on the row, which the framework would terminate last, but would terminate;
+- what the blast radius of its cluster leaves. The framework terminates whole tasks until the rest fits, so the last one
+  counts in full;
+- the smallest size that has been in force for `WARNING_SECONDS`: what became too much since waits for the next notice.
+
+The framework is told again while it did not do it. All functions are pure; times are monotonic seconds.
 """
 
-import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import NamedTuple
 
 from fallow_core.ledger.node_ledger import RowEntry
-from fallow_core.ledger.rows import RowKey
 from fallow_core.model.take_back_policy import TakeBackPolicy
 from fallow_hookspecs import ResourceName
 
-Part = tuple[RowKey, ResourceName]
+WARNING_SECONDS = 15.0
+"""For at least so long a size is in force before tasks above it are terminated."""
+USED_UP = "the blast radius is used up, or only application masters are left: it drains"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Active:
-    """A take-back under way: down to `size`, with `notice_seconds` from when that was in force.
+    """A take-back under way. `size`: down to what tasks are terminated at the end of the notice, by the newest numbers,
+    or down to what the framework was told to terminate them, at `ordered_at`.
 
-    `amount` is what lies above the size. `in_force_at` is `None` until the size was seen in force.
+    `warned_at`: since when a size below what is allocated is in force, `None` before; the notice counts from then.
+    `started`: what the blast radius counts for it.
     """
 
     size: int
-    amount: int
     notice_seconds: int
-    ordered_at: float
-    in_force_at: float | None = None
+    started: "Started"
+    warned_at: float | None = None
+    ordered_at: float | None = None
 
-    def left_seconds(self, now: float) -> int:
-        """The notice that is left, at least a second: what an update of the row has to carry.
-
-        That is all of it until the size is in force: however late a call is carried out, nobody gets less.
-        """
-        if self.in_force_at is None:
-            return self.notice_seconds
-        return max(1, int(self.in_force_at + self.notice_seconds - now))
+    def left_seconds(self, now: float) -> float:
+        """The notice that is left: all of it until it counts."""
+        return self.notice_seconds if self.warned_at is None else self.warned_at + self.notice_seconds - now
 
     def overdue(self, now: float, policy: TakeBackPolicy) -> bool:
-        """Whether the framework should long have ended what is above the size."""
-        if self.in_force_at is None:
-            return False
-        late = 2 * policy.heartbeat_seconds + policy.margin_seconds
-        return now >= self.in_force_at + self.notice_seconds + late
+        """Whether the framework should long have terminated what is above the size."""
+        return self.ordered_at is not None and -self.left_seconds(now) >= policy.late_seconds
+
+
+class Warned(NamedTuple):
+    """Since when a size below what is allocated is in force."""
+
+    at: float
+    size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartState:
     """What is remembered of one row and one resource. `fitted`: it was once within its offer, so it is not adopted.
 
-    `cancelled_at`: when the newest take-back was cancelled, unless another one has started since.
+    `warned`: the sizes that have been in force during the present overdraft, each smaller than the one before; of those
+    older than `WARNING_SECONDS` only the newest.
     """
 
     fitted: bool = False
     over_since: float | None = None
+    warned: tuple[Warned, ...] = ()
     active: Active | None = None
-    cancelled_at: float | None = None
+
+    def warned_size(self, now: float) -> int | None:
+        """The smallest size that has been in force for `WARNING_SECONDS`; `None` if there is none."""
+        return next((size for at, size in reversed(self.warned) if now - at >= WARNING_SECONDS), None)
 
 
 class Started(NamedTuple):
@@ -77,27 +88,15 @@ class Started(NamedTuple):
     amount: int
 
 
-@dataclass(slots=True)
-class TakeBacks:
-    """The state of all take-backs. `started`: those of each cluster and resource that the blast radius counts."""
-
-    parts: dict[Part, PartState] = field(default_factory=dict)
-    started: dict[tuple[str, ResourceName], tuple[Started, ...]] = field(default_factory=dict)
-
-    def forget(self, gone: Callable[[RowKey], bool]) -> None:
-        """Forget rows: should one come back, what it has then is adopted anew."""
-        self.parts = {part: state for part, state in self.parts.items() if not gone(part[0])}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """What one row's take-back depends on besides the ledger.
 
     `allowed`: the framework takes this resource back uncharged, and the operator has not forbidden it. `fresh`: sample
     and report are. `masters`: what application masters on the row have requested; `largest`: the largest task there.
-    `cluster_allocated`: what the cluster has allocated in all. `arrived_sent_at`: when the size in force was sent.
-    `settles`: the policy was changed a short time ago, and what is over may be over because of that alone. `stopped`:
-    the operator wants nothing to run there, so all that is allocated is in overdraft.
+    `cluster_allocated`: what the cluster has allocated in all. `settles`: the policy was changed a short time ago, and
+    what is over may be over because of that alone. `stopped`: the operator wants nothing to run there, so all that is
+    allocated is in overdraft.
     """
 
     allowed: bool
@@ -105,24 +104,34 @@ class Situation:
     masters: int
     largest: int
     cluster_allocated: int
-    arrived_sent_at: float = -math.inf
     settles: bool = False
     stopped: bool = False
+
+    def overshoot(self, unit: int) -> int:
+        """By how much more than what is asked for may be terminated, as the last task is a whole one."""
+        return max(self.largest - unit, 0)
+
+
+class Change(StrEnum):
+    """What becomes of a take-back in a round."""
+
+    STARTS = "starts"
+    TERMINATES = "terminates"
+    ENDS = "ends"
+    CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What to do about one row and one resource, and why; `state` is how it is remembered.
+    """What was decided about one row and one resource, and why; `state` is how it is remembered.
 
-    `overdraft` is what is allocated above max(target, floor), as far as the node is in overdraft. After `start` or
-    `cancel` the row is to be updated, to the size of `state.active`, or to `fits`.
+    `overdraft` is what is allocated above max(target, floor), as far as the node is in overdraft. After
+    `Change.TERMINATES` the framework is to be told to terminate tasks down to the size of `state.active`.
     """
 
     state: PartState
     overdraft: int
-    fits: int
-    start: bool = False
-    cancel: bool = False
+    change: Change | None = None
     why: str = ""
 
 
@@ -136,52 +145,97 @@ def decide(
     policy: TakeBackPolicy,
     now: float,
 ) -> Decision:
-    """Decide about one row and one resource. `budget`: what the blast radius leaves."""
+    """Decide about one row and one resource.
+
+    :param budget: what the blast radius leaves, what it counts for this take-back included.
+    """
     bound = entry.floor if situation.stopped else max(entry.target, entry.floor)
     above = max(entry.allocated - bound, 0)
     # A row that drains for another account's sake is above, and not in overdraft.
     over = above if situation.stopped else min(above, node_overdraft)
     since = (now if state.over_since is None else state.over_since) if over else None
     fits = not above and situation.fresh  # before the first sample everything seems to fit
-    if since != state.over_since or (fits and not state.fitted):
-        state = replace(state, over_since=since, fitted=state.fitted or fits)
-    why = _forbidden(resource, situation, state, policy, now) if state.active is None else ""
-    decided = Decision(state=state, overdraft=over, fits=max(entry.size, entry.allocated), why=why)
+    warned = _warned(state.warned, entry, now) if over else ()
+    if (since, warned) != (state.over_since, state.warned) or (fits and not state.fitted):
+        state = replace(state, over_since=since, warned=warned, fitted=state.fitted or fits)
     if state.active is not None:
-        return _follow(entry, situation, decided, state.active, now)
+        return _follow(entry, situation, state, state.active, over, budget, policy, now)
+    why = _forbidden(resource, situation, state, policy, now)
     if not over or why:
-        return decided
-    size = max(
-        entry.allocated - over, situation.masters, entry.allocated - max(budget - _overshoot(entry, situation), 0)
-    )
-    size = -(-size // entry.unit) * entry.unit
+        return Decision(state=state, overdraft=over, why=why)
+    size = _size(entry, situation, over, budget)
     if size >= entry.allocated:
-        return replace(decided, why="the blast radius is used up, or only application masters are left: it drains")
-    active = Active(size=size, amount=entry.allocated - size, notice_seconds=policy.notice_seconds, ordered_at=now)
-    return replace(
-        decided,
-        state=replace(state, active=active, cancelled_at=None),
-        start=True,
-        why=f"overdraft for {now - (now if since is None else since):.0f} s",
-    )
+        return Decision(state=state, overdraft=over, why=USED_UP)
+    started = Started(now, entry.allocated - size + situation.overshoot(entry.unit))
+    active = Active(size=size, notice_seconds=policy.notice_seconds, started=started)
+    why = f"overdraft for {now - (now if since is None else since):.0f} s"
+    return Decision(state=replace(state, active=active), overdraft=over, change=Change.STARTS, why=why)
 
 
-def _overshoot(entry: RowEntry, situation: Situation) -> int:
-    """By how much more than what is asked for may end, as the last task that ends is a whole one."""
-    return max(situation.largest - entry.unit, 0)
+def _warned(before: tuple[Warned, ...], entry: RowEntry, now: float) -> tuple[Warned, ...]:
+    size = entry.in_force
+    if size is not None and size < entry.allocated and (not before or size < before[-1].size):
+        before = (*before, Warned(now, size))
+    old = sum(now - at >= WARNING_SECONDS for at, _ in before)
+    return before[max(old - 1, 0) :]
 
 
-def _follow(entry: RowEntry, situation: Situation, decided: Decision, active: Active, now: float) -> Decision:
-    """A take-back under way: it ends when it was enough, and is cancelled when its reason has gone."""
-    if entry.allocated <= active.size:
-        return replace(decided, state=replace(decided.state, active=None), why="taken back")
-    if not decided.overdraft or not situation.allowed:
-        why = "it is no longer allowed" if decided.overdraft else "its reason has gone"
-        return replace(decided, state=replace(decided.state, active=None, cancelled_at=now), cancel=True, why=why)
-    # Every size sent since the order carries the notice; one from before may be as small, and carries none.
-    if active.in_force_at is None and situation.arrived_sent_at >= active.ordered_at:
-        active = replace(active, in_force_at=now)
-    return replace(decided, state=replace(decided.state, active=active), why="under way")
+def _size(entry: RowEntry, situation: Situation, over: int, budget: int) -> int:
+    """Down to what tasks may be terminated, in whole units; warnings apart."""
+    allowed = max(budget - situation.overshoot(entry.unit), 0)
+    size = max(entry.allocated - over, situation.masters, entry.allocated - allowed)
+    return -(-size // entry.unit) * entry.unit
+
+
+def _follow(
+    entry: RowEntry,
+    situation: Situation,
+    state: PartState,
+    active: Active,
+    over: int,
+    budget: int,
+    policy: TakeBackPolicy,
+    now: float,
+) -> Decision:
+    """A take-back under way: what is left of it, and whether its time has come."""
+
+    def ends(change: Change, why: str) -> Decision:
+        return Decision(state=replace(state, active=None), overdraft=over, change=change, why=why)
+
+    def goes_on(active: Active, why: str, change: Change | None = None) -> Decision:
+        return Decision(state=replace(state, active=active), overdraft=over, change=change, why=why)
+
+    if active.ordered_at is not None and entry.allocated <= active.size:
+        return ends(Change.ENDS, "the framework has terminated what was above")
+    if not over or not situation.allowed:
+        return ends(Change.CANCELLED, "it is no longer allowed" if over else "its reason has gone")
+    if active.ordered_at is not None and now - active.ordered_at < policy.late_seconds:
+        return goes_on(active, "the framework was told to terminate what is above")
+    if active.warned_at is None and state.warned:
+        active = replace(active, warned_at=now)
+    size = _size(entry, situation, over, budget)
+    if active.ordered_at is None:
+        active = replace(active, size=min(size, entry.allocated))
+    if waits := _waits(active, state, situation, entry.allocated, now):
+        return goes_on(active, waits)
+    if size >= entry.allocated:
+        return ends(Change.CANCELLED, USED_UP)
+    active = replace(active, size=max(size, state.warned_size(now) or 0), ordered_at=now)
+    return goes_on(active, "its notice is over", Change.TERMINATES)
+
+
+def _waits(active: Active, state: PartState, situation: Situation, allocated: int, now: float) -> str:
+    """Why nothing is terminated yet; empty if the time has come."""
+    left, warned = active.left_seconds(now), state.warned_size(now)
+    if active.warned_at is None:
+        return f"{left:.0f} s of the notice are left, which counts from when a size below what is allocated is in force"
+    if left > 0:
+        return f"{left:.0f} s of the notice are left"
+    if not situation.fresh:
+        return "its notice is over, and sample or report are too old"
+    if warned is None or warned >= allocated:
+        return f"its notice is over, and what is above now was warned for less than {WARNING_SECONDS:.0f} s"
+    return ""
 
 
 def _forbidden(
@@ -201,58 +255,3 @@ def _forbidden(
     if state.over_since is not None and now - state.over_since < after:
         return f"overdraft lasts for {now - state.over_since:.0f} s of {after:.0f} s"
     return ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """One row and resource to decide about. `node_overdraft`: of its node. `under_pressure`: its node is measured to
-    use more than its watermark allows.
-    """
-
-    entry: RowEntry
-    resource: ResourceName
-    situation: Situation
-    node_overdraft: int
-    under_pressure: bool = False
-
-
-def budget(
-    started: Iterable[Started], resource: ResourceName, situation: Situation, policy: TakeBackPolicy, now: float
-) -> int:
-    """What may still be taken back of a cluster: max(share of its allocation, one largest task) less what was begun."""
-    lately = sum(each.amount for each in started if now - each.at < policy.blast_seconds)
-    most = max(situation.cluster_allocated * policy.blast_percent // 100, situation.largest)
-    return max(most - lately, 0)
-
-
-def decide_all(
-    takes: TakeBacks, candidates: Iterable[Candidate], policy: TakeBackPolicy, now: float, *, enforce: bool = True
-) -> dict[Part, Decision]:
-    """Decide about rows of any number of nodes: nodes under pressure first, then those with the largest overdraft.
-
-    `takes` is brought up to date. Where nothing is enforced, adoption and the time of overdrafts are remembered, and no
-    take-back.
-    """
-    decisions: dict[Part, Decision] = {}
-    started: dict[tuple[str, ResourceName], tuple[Started, ...]] = {}
-    for each in sorted(candidates, key=_order):
-        entry, resource, situation = each.entry, each.resource, each.situation
-        part, of = (entry.key, resource), (entry.key.cluster, resource)
-        if of not in started:
-            started[of] = tuple(s for s in takes.started.get(of, ()) if now - s.at < policy.blast_seconds)
-        left = budget(started[of], resource, situation, policy, now)
-        before = takes.parts.get(part, PartState())
-        decision = decide(entry, resource, situation, before, each.node_overdraft, left, policy, now)
-        decisions[part] = decision
-        takes.parts[part] = decision.state if enforce else replace(decision.state, active=None)
-        if decision.start and decision.state.active is not None:
-            amount = decision.state.active.amount + _overshoot(entry, situation)
-            started[of] = (*started[of], Started(now, amount))
-    if enforce:
-        takes.started |= started
-    return decisions
-
-
-def _order(each: Candidate) -> tuple[bool, int, RowKey]:
-    entry = each.entry
-    return not each.under_pressure, max(entry.target, entry.floor) - entry.allocated, entry.key

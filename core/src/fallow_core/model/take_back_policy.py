@@ -7,7 +7,7 @@ from fallow_core.model.policy import PublishingMode
 from fallow_hookspecs import ResourceName
 
 LEAST_NOTICE_SECONDS = 60
-"""The time of a call, a read-back and a call: a shorter notice could not be cancelled in time."""
+"""Tasks are warned for at least so long: time to save what they have done."""
 
 
 def _never_cpu() -> Mapping[ResourceName, float]:
@@ -20,7 +20,7 @@ class TakeBackPolicy:
 
     `after_seconds`: for how long a resource has to be in overdraft; a resource that is missing is never taken back, as
     CPU, which is throttled. `blast_percent`: at most this share of a cluster's allocation, or its largest task if that
-    is more, is taken back in `blast_seconds`. `heartbeat_seconds`: the delay of the framework's nodes.
+    is more, is taken back in `blast_seconds`. `late_seconds`: after so long the framework is told again.
     """
 
     mode: PublishingMode = PublishingMode.OBSERVE
@@ -28,5 +28,4 @@ class TakeBackPolicy:
     notice_seconds: int = LEAST_NOTICE_SECONDS
     blast_percent: int = 5
     blast_seconds: float = 600.0
-    heartbeat_seconds: float = 1.0
-    margin_seconds: float = 10.0
+    late_seconds: float = 12.0

@@ -18,9 +18,10 @@ from fallow_hookspecs import RESOURCE_NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from fallow_core.ledger.blast_radius import Part
     from fallow_core.ledger.growth_delay import GrowthDelays
     from fallow_core.ledger.rows import Row, RowKey
-    from fallow_core.ledger.take_back import Decision, Part
+    from fallow_core.ledger.take_back import Decision
     from fallow_core.ledger.task_shapes import TaskShape
     from fallow_core.model.event import Event
     from fallow_core.model.node_policies import NodePolicies

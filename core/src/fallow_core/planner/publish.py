@@ -38,7 +38,7 @@ def to_send(
             due = _to_leave(state, name, cluster)
         else:
             if state.publishing.mode is PublishingMode.OBSERVE:
-                due = [d for d in due if d.key in state.cancelling]
+                due = []
             if name in state.removed and not due:
                 due = _of_removed(state, name, clusters, found, now)
         if name in state.removed and due:
@@ -50,8 +50,8 @@ def to_send(
 
 
 def is_published(state: PlannerState, key: RowKey) -> bool:
-    """Whether the sizes of the ledger are for this row; otherwise it gets at most the end of a take-back."""
-    return not (key.cluster in state.removed or state.restored(key.cluster)) or key in state.cancelling
+    """Whether the sizes of the ledger are for this row."""
+    return key.cluster not in state.removed and not state.restored(key.cluster)
 
 
 def tell_due(state: PlannerState) -> list[Event]:

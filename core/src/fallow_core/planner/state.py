@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fallow_core.ledger.blast_radius import Part, TakeBacks
 from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.rows import RowKey
-from fallow_core.ledger.take_back import Part, TakeBacks
 from fallow_core.model.node_policies import NodePolicies
 from fallow_core.model.policy import ExitMode, PublishingPolicy, SwitchState
 from fallow_core.model.refused_inputs import RefusedInputs
@@ -54,10 +54,9 @@ class PlannerState:
 
     `memory` is what has to survive a restart: the caller writes changes down and applies them. `unwritten`: rows of
     which a change may not be written down yet. `awaited`: rows that an earlier process knew and that nobody has
-    reported yet. `due`: what is due now, the rules that hold offers back applied. `cancelling`: rows with a cancelled
-    take-back of which the framework has not been told. `unknown_until`: the memory was lost, so anything may be in
-    flight. `memory_unknown`: why an earlier process's memory cannot be read, while no person has given it up; then
-    nothing grows, and no size that was found since then counts as the one found first.
+    reported yet. `due`: what is due now, the rules that hold offers back applied. `unknown_until`: the memory was lost,
+    so anything may be in flight. `memory_unknown`: why an earlier process's memory cannot be read, while no person has
+    given it up; then nothing grows, and no size that was found since then counts as the one found first.
     """
 
     policies: NodePolicies
@@ -73,7 +72,6 @@ class PlannerState:
     left_behind: dict[str, SizesLeftBehind] = field(default_factory=dict)
     take_backs: TakeBacks = field(default_factory=TakeBacks)
     due: dict[RowKey, DueOffer] = field(default_factory=dict)
-    cancelling: set[RowKey] = field(default_factory=set)
     unwritten: set[RowKey] = field(default_factory=set)
     told: dict[RowKey, Resources] = field(default_factory=dict)
     told_take_backs: set[Part] = field(default_factory=set)
@@ -164,7 +162,6 @@ def forget_cluster(state: PlannerState, name: str) -> None:
     state.clusters.pop(name, None)
     state.awaited = {key for key in state.awaited if key.cluster != name}
     state.take_backs.forget(lambda key: key.cluster == name)
-    state.cancelling = {key for key in state.cancelling if key.cluster != name}
 
 
 def leave_behind(state: PlannerState, clusters: Collection[str], mode: ExitMode, now: float) -> None:
@@ -193,4 +190,3 @@ def forget_node(state: PlannerState, name: str) -> None:
     for cluster in state.clusters.values():
         cluster.due = {key: due for key, due in cluster.due.items() if key.node != name}
     state.take_backs.forget(lambda key: key.node == name)
-    state.cancelling = {key for key in state.cancelling if key.node != name}

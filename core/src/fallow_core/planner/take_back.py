@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from fallow_core.ledger.blast_radius import Candidate, Part, budget, decide_all
 from fallow_core.ledger.due_offers import DueOffer
 from fallow_core.ledger.node_ledger import NodeLedger
 from fallow_core.ledger.rows import Row, RowKey
-from fallow_core.ledger.take_back import Candidate, Decision, Part, PartState, Situation, budget, decide_all
-from fallow_core.ledger.take_back_offers import cancels, with_take_backs
+from fallow_core.ledger.take_back import Change, Decision, PartState, Situation
+from fallow_core.ledger.take_back_offers import with_take_backs
 from fallow_core.model.event import Event
 from fallow_core.model.policy import AccountPolicy, PublishingMode, SwitchState, TakeBack
 from fallow_core.planner.nodes import Computed
@@ -23,7 +24,7 @@ def decide(
 ) -> tuple[dict[str, list[DueOffer]], list[Event]]:
     """Decide about the take-backs of the nodes that were computed. Returns the offers of each node with them.
 
-    In observe mode they are only shown; one that is under way then is cancelled first.
+    In observe mode they are only shown; one that is under way then is cancelled.
     """
     enforce = PublishingMode.OBSERVE not in (state.take_back.mode, state.publishing.mode)
     situations: dict[Part, Situation] = {}
@@ -39,9 +40,7 @@ def decide(
         for (key, name), decision in found.items():
             if enforce or decision.state.active is None:
                 by_resource.setdefault(name, {})[key] = decision
-        state.cancelling -= own
-        state.cancelling |= cancels(one.inputs.rows, by_resource)
-        offers[one.node.name] = with_take_backs(one.due, one.inputs.rows, by_resource, now)
+        offers[one.node.name] = with_take_backs(one.due, one.inputs.rows, by_resource)
     _share_budgets(state, computed, situations, now, enforce=enforce)
     return offers, events
 
@@ -112,7 +111,6 @@ def _situation(
         masters=tasks.masters.amount(name),
         largest=tasks.largest.amount(name),
         cluster_allocated=state.clusters[row.key.cluster].sums.allocated.amount(name),
-        arrived_sent_at=row.arrived_sent_at,
         settles=state.settles(inputs.now),
         stopped=account.switch is SwitchState.STOP,
     )
@@ -145,7 +143,7 @@ def _share_budgets(
             left[cluster] = budget(started, "memory", situation, state.take_back, now)
         most = left[cluster]
         if overdue and active is not None:
-            most = max(most, active.amount)
+            most = max(most, active.started.amount)
         node = by_key[key]
         node.budgets = {**node.budgets, cluster: max(node.budgets.get(cluster, 0), most)}
         left[cluster] = max(left[cluster] - decision.overdraft - situation.largest, 0)
@@ -154,17 +152,18 @@ def _share_budgets(
 def _tell(state: PlannerState, decisions: Mapping[Part, Decision], *, enforce: bool) -> list[Event]:
     events = []
     for part, decision in decisions.items():
-        key, name = part
-        if decision.start and enforce:
-            state.clusters[key.cluster].take_backs_started += 1
-        if decision.start and (enforce or part not in state.told_take_backs):
-            state.told_take_backs.add(part)
-            active = decision.state.active
-            details = {} if active is None else {"amount": active.amount, "notice_seconds": active.notice_seconds}
-            what = "take_back_starts" if enforce else "take_back_would_start"
-            events.append(_event(what, key, resource=name, **details, why=decision.why))
-        elif decision.cancel:
-            events.append(_event("take_back_cancelled", key, resource=name, why=decision.why))
+        (key, name), change, active = part, decision.change, decision.state.active
+        if change is Change.STARTS:
+            if enforce:
+                state.clusters[key.cluster].take_backs_started += 1
+            if (enforce or part not in state.told_take_backs) and active is not None:
+                state.told_take_backs.add(part)
+                what = "take_back_starts" if enforce else "take_back_would_start"
+                amount, notice = active.started.amount, active.notice_seconds
+                events.append(_event(what, key, resource=name, amount=amount, notice_seconds=notice, why=decision.why))
+        elif change is not None:
+            down_to = {} if active is None else {"down_to": active.size}
+            events.append(_event(f"take_back_{change}", key, resource=name, **down_to, why=decision.why))
         if not decision.overdraft:
             state.told_take_backs.discard(part)
     return events

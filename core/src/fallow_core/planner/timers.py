@@ -29,7 +29,7 @@ def next_time(state: PlannerState, node: NodeState, inputs: NodeInputs, lasts: I
 
 
 def _is_moving(node: NodeState, ledger: NodeLedger) -> bool:
-    """Whether a take-back is under way, was cancelled, or may start: its decision depends on time."""
+    """Whether a take-back is under way or may start: its decision depends on time."""
     if ledger.cpu.overdraft or ledger.memory.overdraft or node.budgets:
         return True
     return any(d.overdraft or d.state.active or d.state.over_since is not None for d in node.decisions.values())

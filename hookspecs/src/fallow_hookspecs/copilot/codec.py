@@ -146,11 +146,12 @@ def _mapping(kind: Any, wire: Any) -> tuple[_Put, _Take]:
 
 
 def _by_key(wire: Any) -> tuple[_Put, _Take]:
-    """A mapping that is a message with a field for each key: `take_back` has `cpu_notice_seconds`."""
-    get, suffix = attrgetter(wire.name), "_notice_seconds"
+    """A mapping that is a message with a field for each key, in its unit: `take_back` has `cpu_milli`."""
+    get = attrgetter(wire.name)
+    fields = {each.name.partition("_")[0]: each.name for each in wire.message_type.fields}
 
     def put(message: Any, values: Any) -> None:
         for key, value in values.items():
-            setattr(get(message), f"{key}{suffix}", value)
+            setattr(get(message), fields[key], value)
 
-    return put, lambda message: {each.name.removesuffix(suffix): value for each, value in get(message).ListFields()}
+    return put, lambda message: {each.name.partition("_")[0]: value for each, value in get(message).ListFields()}

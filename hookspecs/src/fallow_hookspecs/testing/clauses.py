@@ -61,9 +61,13 @@ _ALL: Final = (
     Clause("offer.floor", "An offer of the floor is accepted, and the node keeps running."),
     Clause(
         "offer.take-back",
-        "If `takes_back` is set, an offer with take-back makes the framework terminate tasks until the rest fits.",
+        "If `takes_back` is set, an offer with take-back makes the framework terminate tasks until no more than it "
+        "says is allocated.",
     ),
-    Clause("offer.notice", "The framework takes nothing back before the notice is over."),
+    Clause(
+        "offer.no-further",
+        "What is allocated between an offer and what it takes back to is not terminated.",
+    ),
     Clause("offer.no-take-back", "If `takes_back` is not set, an offer with take-back is refused."),
     # tasks: what list_tasks says
     Clause("tasks.all", "A complete list has exactly the tasks that hold resources, each of them once."),

@@ -20,7 +20,6 @@ from fallow_hookspecs.testing.calling import Called, wait_until
 from fallow_hookspecs.testing.framework import Framework
 
 NO_SUCH_NODE = "no-such-node:1"
-NOTICE_SECONDS = 1
 
 
 class OfferSuite(Suite):
@@ -129,27 +128,18 @@ class OfferSuite(Suite):
         assert rows_of(called, ready)[row.framework_node].state is NodeState.RUNNING
 
     @tries("offer.take-back")
-    def test_work_above_the_offer_is_taken_back(self, ready: Framework, called: Called) -> None:
+    def test_work_is_taken_back_as_far_as_an_offer_says(self, ready: Framework, called: Called) -> None:
         _, offer = self._take_back(ready, called)
-        _accepted(called, ready, offer)
-        wait_until(
-            lambda: ready.allocated()[offer.framework_node].memory_bytes <= offer.total.memory_bytes,
-            ready.patience_seconds,
-            f"no more is allocated than {offer.total}",
-        )
+        self._taken_back(ready, called, offer)
 
-    @tries("offer.notice")
-    def test_nothing_is_taken_back_before_its_notice(self, ready: Framework, called: Called) -> None:
+    @tries("offer.no-further")
+    def test_what_is_above_the_offer_and_not_taken_back_goes_on(self, ready: Framework, called: Called) -> None:
         tasks, offer = self._take_back(ready, called)
-        started = time.monotonic()
-        _accepted(called, ready, offer)
-        while True:
-            left = ready.tasks()
-            now = time.monotonic() - started
-            if now > 0.8 * NOTICE_SECONDS:
-                return
-            assert set(tasks) <= left, f"a task ended after {now:.2f} s, its notice was {NOTICE_SECONDS} s"
-            time.sleep(0.05)
+        row = first_row(called, ready)
+        self._taken_back(ready, called, replace(offer, total=row.floor))
+        time.sleep(ready.settle_seconds)
+        left = set(tasks) & ready.tasks()
+        assert len(left) == len(tasks) - 1, f"one of {tasks} had to go, and {left} are left"
 
     @tries("offer.no-take-back")
     def test_what_it_does_not_take_back_is_refused(self, ready: Framework, called: Called) -> None:
@@ -160,7 +150,8 @@ class OfferSuite(Suite):
         for name in RESOURCE_NAMES:
             if not (capabilities.cpu if name == "cpu" else capabilities.memory).takes_back:
                 asked += 1
-                answer = _only(called.publish(ready.nodes, (replace(offer, take_back={name: 60}),)))
+                taking = replace(offer, take_back={name: offer.total.amount(name)})
+                answer = _only(called.publish(ready.nodes, (taking,)))
                 assert answer.accepted is None, f"it does not take back {name}, and accepts to: {answer}"
         if not asked:
             pytest.skip("it takes back both resources")
@@ -175,7 +166,17 @@ class OfferSuite(Suite):
         allocated = ready.allocated()[row.framework_node].memory_bytes
         memory = (allocated - 1) // row.unit.memory_bytes * row.unit.memory_bytes
         total = Resources(_size(ready, row).cpu_milli, memory)
-        return tasks, replace(offer_of(row, total), take_back={"memory": NOTICE_SECONDS})
+        return tasks, replace(offer_of(row, total), take_back={"memory": memory})
+
+    @staticmethod
+    def _taken_back(ready: Framework, called: Called, offer: Offer) -> None:
+        _accepted(called, ready, offer)
+        most = offer.take_back["memory"]
+        wait_until(
+            lambda: ready.allocated()[offer.framework_node].memory_bytes <= most,
+            ready.patience_seconds,
+            f"no more memory is allocated than {most}",
+        )
 
 
 def _size(framework: Framework, row: ReportRow) -> Resources:

@@ -177,8 +177,6 @@ class YarnInstance:
 
     def _publish(self, offers: Sequence[Offer], deadline: Deadline) -> CapacityReport:
         found = self._capabilities or capabilities(self._acts.facts(deadline))
-        if self._start is not None:
-            self._publisher.note_start(self._start)
         answered: tuple[OfferAnswer, ...] = ()
         if self._when_empty is not None:
             offers, answered = self._when_empty.take(self._acts, offers, deadline)

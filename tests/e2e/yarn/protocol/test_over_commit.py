@@ -13,9 +13,15 @@ from tests.e2e.yarn.protocol.clusters import MASTER_MB, VERSION, App, Shape, Yar
 from tests.e2e.yarn.protocol.conftest import StartYarn
 from tests.e2e.yarn.rest import wait_for
 
+from fallow_hookspecs import Offer, Resources
 from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.size import MIB_BYTES
 from fallow_yarn.net.deadline import Deadline
+from fallow_yarn.publishing.publisher import Publisher
+from fallow_yarn.publishing.resend import Resend
+from fallow_yarn.reports.capabilities import capabilities
 from fallow_yarn.rm.client import ResourceManager
+from fallow_yarn.settings.config import YarnSpec
 
 FULL_MB, VCORES, TASK_MB = 4096, 8, 512
 SMALL_MB = MASTER_MB + TASK_MB  # room for the master and one container
@@ -120,6 +126,29 @@ def test_the_same_size_with_another_timeout_is_ignored(yarn: Yarn, app: App) -> 
     resize(yarn, SMALL_MB, FAR_MS)
     resize(yarn, SMALL_MB, AT_ONCE)
     stays(yarn, lambda: app.exits() == {})
+
+
+def test_the_plugin_takes_back_as_far_as_an_offer_says_and_leaves_the_node_without_a_deadline(
+    yarn: Yarn, app: App
+) -> None:
+    client = ResourceManager.at(client=yarn.rm.client, admin=yarn.rm.admin, web=yarn.rm.web, user=getpass.getuser())
+    publisher = Publisher(client, YarnSpec.model_validate({"resourceManager": {"host": "localhost"}}), Resend())
+    kept_mb = MASTER_MB + 3 * TASK_MB
+    offer = Offer(
+        node="n1",
+        framework_node=yarn.nodes["nm1"].node_id,
+        total=Resources(1000, SMALL_MB * MIB_BYTES),
+        take_back={"memory": kept_mb * MIB_BYTES},
+    )
+    found = capabilities(client.facts(Deadline.after(10)))
+    (answer,) = publisher.publish([offer], found, {}, Deadline.after(10))
+    assert answer.accepted == offer.total
+    wait_for(lambda: list(app.exits().values()) == [-102], 20, "the end of one")
+    assert node(yarn).total_mb == SMALL_MB
+    stays(yarn, lambda: len(app.exits()) == 1)
+    resize(yarn, MASTER_MB, NEVER)
+    stays(yarn, lambda: len(app.exits()) == 1 and node(yarn).used_mb == kept_mb)
+    client.close()
 
 
 def test_over_a_restart_of_the_resource_manager_containers_live_and_the_size_stays(yarn: Yarn, app: App) -> None:

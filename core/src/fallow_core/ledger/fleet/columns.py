@@ -54,7 +54,7 @@ ROW = np.dtype(
 )
 """`in_force` is 0 where it is not known (`known`). `newest`, `belief`: as in `RowEntry`. `maximum`: the largest size
 that the framework can use, in whole units. `account`: its number in `Accounts`. `astray`: the newest size is to be sent
-again, and is not the one in force.
+again, and is not the one in force, or a deadline of somebody else may be running.
 """
 
 

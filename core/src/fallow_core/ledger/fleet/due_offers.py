@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
+from fallow_core.ledger.due_offers import DRAIN_PERCENT, FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
 from fallow_core.ledger.fleet.amounts import in_units, quotient, up_to_units
 from fallow_core.ledger.fleet.arrays import Record, Records, compiled
 from fallow_core.ledger.fleet.columns import RESOURCES
@@ -18,12 +18,14 @@ WHY = (
     "",
     "schedulers may promise more than there is",
     "it drains",
+    "more is allocated than there is",
     "another account waits for it",
     "it is below the floor",
     "it differs by more than the dead band",
 )
 """Why one resource is due, by number."""
-NOT_DUE, URGENT, DRAINS, WAITED_FOR, BELOW_FLOOR, BEYOND_BAND = range(6)
+NOT_DUE, TOO_LARGE, DRAINS, OVERDRAWN, WAITED_FOR, BELOW_FLOOR, BEYOND_BAND = range(7)
+URGENT = (TOO_LARGE, OVERDRAWN)
 
 DUE = np.dtype([("node", np.int64), ("slot", np.int64), ("size", np.int64, RESOURCES), ("why", np.int8, RESOURCES)])
 """A row that is due: the numbers of its node and slot, and by resource the size to send and why (`WHY`)."""
@@ -60,7 +62,7 @@ def select(
         bring(nodes, zones, rows, policies, accounts, rules, first, lanes, sides)
         compute(sides, rules)
         for r in range(RESOURCES):
-            _hold(holds, first, lanes, limits, sides[r], r)
+            _hold(holds, first, lanes, limits, sides[r], r, rules.shared)
             _decide(sides[r], rules.shared, limits.dead_band_percent)
         many = _collect(rows, accounts, first, lanes, limits, sides, due, many)
     return many
@@ -94,7 +96,7 @@ def _is_due(row: Record, account: Record, limits: Limits, differs: bool) -> bool
 
 
 @compiled
-def _hold(holds: Records, first: int, lanes: int, limits: Limits, side: Record, r: int) -> None:
+def _hold(holds: Records, first: int, lanes: int, limits: Limits, side: Record, r: int, shared: bool) -> None:
     """The sizes that rows may grow to, as far as time is concerned; their newest ones if those are larger, or where
     not even all that is wanted would be due.
     """
@@ -103,13 +105,17 @@ def _hold(holds: Records, first: int, lanes: int, limits: Limits, side: Record, 
         for s in range(len(side.share)):
             newest, wanted = side.newest[s, i], side.wanted[s, i]
             side.held[s, i] = newest
-            side.lowest[s, i], side.ahead[s, i] = side.size[s, i], 0
+            side.lowest[s, i], side.ahead[s, i], side.overdrawn[s, i] = side.size[s, i], 0, 0
             if side.is_row[s, i]:
                 hold = holds[first + i, s]
                 push(hold, r, newest, wanted, limits.now, limits.tick, limits.times, oldest)
                 side.ahead[s, i] = ahead(hold, r, limits.now, wanted)
                 over = side.target[s, i] < side.allocated[s, i]
                 below = drains(hold, r, limits.now, over) | (side.most[s, i] < side.allocated[s, i])
+                most_over = 0 if shared else max(-side.unallocated[i], 0)
+                lent = min(side.allocated[s, i] - max(side.target[s, i], side.floor[s, i]), most_over)
+                side.overdrawn[s, i] = lent * 100 > side.drain_step[i] * DRAIN_PERCENT
+                below |= side.overdrawn[s, i] != 0
                 at = min(newest, up_to_units(side.allocated[s, i], side.unit[s, i]))
                 side.lowest[s, i] = side.size[s, i] if below else max(side.size[s, i], at)
                 grows = _beyond_dead_band(newest, wanted, limits.dead_band_percent) or newest < side.floor[s, i]
@@ -158,9 +164,10 @@ def _decide(side: Record, shared: bool, dead_band_percent: int) -> None:
             drain = max(side.unit[s, i], side.drain_step[i])
             drained = (newest < allocated) & (newest - wanted < drain)
             why = (NOT_DUE if drained else DRAINS) if wanted < min(newest, allocated) else why
-            why = URGENT if side.falls[s, i] else why
+            why = OVERDRAWN if (side.overdrawn[s, i] != 0) & shrinks else why
+            why = TOO_LARGE if side.falls[s, i] else why
             why = NOT_DUE if wanted == newest else why
-            wanted = side.further[s, i] if why == URGENT else wanted
+            wanted = side.further[s, i] if (why == TOO_LARGE) | (why == OVERDRAWN) else wanted
             side.decided[s, i] = newest if why == NOT_DUE else wanted
             side.why[s, i] = why
 
@@ -172,7 +179,8 @@ def _fall_further(side: Record) -> None:
         for s in range(len(side.share)):
             unit, step = side.unit[s, i], quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
             further = min(side.newest[s, i] - step, side.lowest[s, i] - side.ahead[s, i])
-            kept = max(side.floor[s, i], up_to_units(side.allocated[s, i], unit))
+            has = 0 if side.overdrawn[s, i] != 0 else up_to_units(side.allocated[s, i], unit)
+            kept = max(side.floor[s, i], has)
             side.further[s, i] = min(side.lowest[s, i], max(in_units(max(further, 0), unit), kept))
 
 

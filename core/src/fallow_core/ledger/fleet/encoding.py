@@ -110,7 +110,7 @@ def _write_row(record: Record, row: Row) -> None:
     record["refused_at"] = _time(row.refused_at)
     record["running"] = row.state is NodeState.RUNNING
     record["known"] = row.in_force is not None
-    record["astray"] = row.resend and row.newest_size != row.in_force
+    record["astray"] = row.may_be_armed or (row.resend and row.newest_size != row.in_force)
 
 
 def _by_resource(size: Resources) -> tuple[int, int]:

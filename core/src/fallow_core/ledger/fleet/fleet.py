@@ -126,7 +126,7 @@ class Fleet:
             self._keys(due.rows), due.rows["size"].tolist(), due.rows["why"].tolist(), strict=True
         ):
             decisions = [
-                DueResource(wanted=size, why=WHY[number], urgent=number == URGENT)
+                DueResource(wanted=size, why=WHY[number], urgent=number in URGENT)
                 for size, number in zip(sizes, why, strict=True)
             ]
             of_row = row_due(rows[key], decisions, limits, now, offer_lasts_seconds.get(key.cluster))

@@ -23,7 +23,7 @@ that is not known. `drains`: accounts drain for one that waits. The last two are
 OF_ROWS = (
     *("is_row", "allocated", "newest", "belief", "floor", "most", "unit", "weight", "limit"),
     *("wants", "next_up", "spare", "demand", "fair", "target", "wanted", "size", "held", "lowest", "decided", "why"),
-    *("lower", "upper", "free", "share", "growth", "ahead", "further", "falls", "leaves"),
+    *("lower", "upper", "free", "share", "growth", "ahead", "further", "overdrawn", "falls", "leaves"),
 )
 """As in `RowEntry`, `AccountEntry` and `Need`; `NONE` where there is no bound. `is_row`: 0 in a slot without one, where
 weight, sizes and limit are 0 as well. `decided`: the size to send, and `why`, 0 where it is not due. The others are for

@@ -173,12 +173,12 @@ class Node(_message.Message):
     def __init__(self, name: _Optional[str] = ..., addresses: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., annotations: _Optional[_Mapping[str, str]] = ..., pods: _Optional[_Iterable[_Union[Pod, _Mapping]]] = ..., lendable: _Optional[_Union[Resources, _Mapping]] = ...) -> None: ...
 
 class TakeBack(_message.Message):
-    __slots__ = ("cpu_notice_seconds", "memory_notice_seconds")
-    CPU_NOTICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_NOTICE_SECONDS_FIELD_NUMBER: _ClassVar[int]
-    cpu_notice_seconds: int
-    memory_notice_seconds: int
-    def __init__(self, cpu_notice_seconds: _Optional[int] = ..., memory_notice_seconds: _Optional[int] = ...) -> None: ...
+    __slots__ = ("cpu_milli", "memory_bytes")
+    CPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    cpu_milli: int
+    memory_bytes: int
+    def __init__(self, cpu_milli: _Optional[int] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
 
 class Offer(_message.Message):
     __slots__ = ("node", "framework_node", "total", "take_back")

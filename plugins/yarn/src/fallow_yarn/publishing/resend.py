@@ -11,7 +11,7 @@ from threading import Lock
 
 from fallow_yarn.errors import YarnError
 from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.rm.admin import FAR_TIMEOUT_MS, NodeUpdate, UpdateAnswer
+from fallow_yarn.rm.admin import NodeUpdate, UpdateAnswer
 from fallow_yarn.rm.batches import update_in_batches
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE
@@ -43,8 +43,8 @@ class Resend:
     def observe(self, start: Start, nodes: Mapping[str, NodeReading], manager: Manager, deadline: Deadline) -> None:
         """Record a reading: after a failover, send the sizes that the new ResourceManager lacks, in one call.
 
-        Nodes register with it one after the other; each is checked once it has. A notice is not sent again: it ended
-        with the ResourceManager that it was sent to. A failure is retried after the next reading.
+        Nodes register with it one after the other; each is checked once it has. A failure is retried after the next
+        reading.
         """
         with self._lock:
             if start != self._start:
@@ -52,9 +52,7 @@ class Resend:
                 self._start = start
             shown = {node_id for node_id in self._open if node_id in nodes and nodes[node_id].node.state in ACTIVE}
             due = [
-                replace(
-                    self._updates[node_id], custom=nodes[node_id].node.custom, over_commit_timeout_ms=FAR_TIMEOUT_MS
-                )
+                replace(self._updates[node_id], custom=nodes[node_id].node.custom)
                 for node_id in sorted(shown & self._updates.keys())
                 if nodes[node_id].node.capability != self._updates[node_id].size
             ]

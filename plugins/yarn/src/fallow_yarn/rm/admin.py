@@ -31,8 +31,8 @@ KnownIds = Callable[[Deadline], Collection[str]]
 class NodeUpdate:
     """A new size for one node. ValueError for a value that must not be sent.
 
-    `over_commit_timeout_ms`: when the scheduler terminates containers that exceed the new size; the default is never
-    reached. `custom`: the node's further resources, which become 0 if they are left out.
+    `over_commit_timeout_ms`: when the scheduler terminates containers that exceed the new size, 0: at once; the default
+    is never reached. `custom`: the node's further resources, which become 0 if they are left out.
     """
 
     node_id: str
@@ -46,10 +46,10 @@ class NodeUpdate:
             raise ValueError(f"node id {self.node_id!r}: expected host:port as the ResourceManager lists it")
         if not (0 <= self.size.memory_mb < 1 << 63 and 0 <= self.size.vcores <= MAX_INT32):
             raise ValueError(f"node {self.node_id}: {self.size} cannot be a node's size; expected 0 or more")
-        if not 0 < self.over_commit_timeout_ms <= MAX_INT32:
+        if not 0 <= self.over_commit_timeout_ms <= MAX_INT32:
             raise ValueError(
-                f"node {self.node_id}: over-commit timeout {self.over_commit_timeout_ms} ms; expected 1 to {MAX_INT32}:"
-                " 0 ends containers at once, and a negative one keeps an earlier deadline"
+                f"node {self.node_id}: over-commit timeout {self.over_commit_timeout_ms} ms; expected 0 to {MAX_INT32}:"
+                " a negative one keeps an earlier deadline"
             )
 
 
