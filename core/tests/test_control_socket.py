@@ -1,6 +1,7 @@
 import grp
 import json
 import os
+import select
 import socket
 import stat
 import tempfile
@@ -326,11 +327,16 @@ def test_a_fallow_that_closes_its_socket_before_it_takes_the_connection_is_stopp
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
-        closed = threading.Timer(0.05, server.close)
-        closed.start()
+
+        def close_at_a_connection() -> None:
+            select.select([server], [], [], 5)
+            server.close()
+
+        closes = threading.Thread(target=close_at_a_connection)
+        closes.start()
         with pytest.raises(ControlError, match="Fallow is stopping"):
             ask(path, {"request": "status"})
-        closed.join(5)
+        closes.join(5)
 
 
 def test_a_fallow_that_does_not_answer_is_a_clear_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,7 @@ def test_labels_and_selectors_add_and_remove_a_cluster_as_its_file_does(place: P
     assert len(lines("cluster_leaves")) == 1
     place.core(node="node: {name: n1, labels: {pool: batch}}")
     place.until(lambda: sizes(place) == {"etl": size(5), "ops": size(5)})
-    assert (place.fallow.refusals.files, place.builds) == ({}, ["etl", "ops", "etl"])
+    assert (place.fallow.refusals.files, sorted(place.builds[:2]), place.builds[2:]) == ({}, ["etl", "ops"], ["etl"])
     assert place.fallow.controller.nodes[0].labels == {"pool": "batch"}
 
 
