@@ -38,18 +38,21 @@ def run(cluster: Cluster, folder: Path, more: Mapping[str, object], seconds: flo
         fallow.add("fallow.yaml", capacity=capacity, **more)
         fallow.start()
         wait_for(lambda: bool(fallow.in_force()), 60, "the first report")
-        overdraft_mb_seconds = 0.0
+        overdraft_mb_seconds, refused = 0.0, 0
         end = time.monotonic() + seconds
         with Load(oscillating(LOAD_MB * MIB, period)):
             while time.monotonic() < end:
                 running = [job for job in jobs if not any(event.kind == "finished" for event in events(job))]
                 if len(running) < JOBS and len(jobs) < JOBS + (seconds - (end - time.monotonic())) / 5:
-                    jobs.append(cluster.submit(CONTAINERS, CONTAINER_MB, 1, f"sleep {WORK_SECONDS}"))
+                    try:
+                        jobs.append(cluster.submit(CONTAINERS, CONTAINER_MB, 1, f"sleep {WORK_SECONDS}"))
+                    except OSError:  # the ResourceManager takes no application that no node has room for
+                        refused += 1
                 time.sleep(1)
                 node = fallow.status()["nodes"][0]
                 overdraft_mb_seconds += node["memory"]["overdraft"] / MIB
         (folder / "explain.txt").write_text(fallow.call("explain").stdout)
-    return summary(jobs) | {"overdraft_mb_seconds": round(overdraft_mb_seconds)}
+    return summary(jobs) | {"submissions_refused": refused, "overdraft_mb_seconds": round(overdraft_mb_seconds)}
 
 
 def summary(jobs: list[Application]) -> dict[str, object]:
