@@ -159,7 +159,17 @@ def test_while_the_load_rises_steadily_a_size_falls_ahead_of_it() -> None:
             now_in_force = found
             calls.append((now, found))
     assert calls[:2] == [(1, 9_703), (3, 9_412)], "a drain step and no more, before the direction is clear"
-    assert all(later - earlier >= 9 for (earlier, _), (later, _) in pairwise(calls[2:]))
+    assert all(later - earlier >= 8 for (earlier, _), (later, _) in pairwise(calls[2:]))
+
+
+def test_ahead_of_a_steep_rise_a_size_falls_by_four_drain_steps_at_most() -> None:
+    publisher, now_in_force, below = Publisher(), 10_000, []
+    for now in range(12):
+        batch = 10_000 - 500 * (now // 2)
+        for found in publisher.sizes(now, batch, row(A, size(now_in_force))):
+            now_in_force = found
+            below.append((batch - found) * 100 // batch)
+    assert max(below) == 20
 
 
 def test_falls_that_are_far_apart_are_not_a_steady_rise() -> None:

@@ -35,6 +35,8 @@ from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName, Resources
 
 FURTHER_PERCENT = 60
 """By this share of a drain step sizes fall at least while schedulers may promise more than there is."""
+AHEAD_STEPS = 4
+"""By so many drain steps a size falls at most ahead of a load that rises steadily."""
 STEP_PERCENT = 50
 """What an account waits for falls by at least this share of a drain step."""
 DRAIN_PERCENT = 50
@@ -201,6 +203,7 @@ def _decide(
 
 def _further(entry: RowEntry, ledger: ResourceLedger, lowest: int, ahead: int, *, overdrawn: bool) -> int:
     """A size a little smaller than it must be, in whole units, as far as that is neither allocated nor floor."""
+    ahead = min(ahead, AHEAD_STEPS * ledger.drain_step)
     further = min(entry.newest - ledger.drain_step * FURTHER_PERCENT // 100, lowest - ahead)
     kept = entry.floor if overdrawn else max(entry.floor, _in_units(entry.allocated, entry))
     return min(lowest, max(further // entry.unit * entry.unit, kept))

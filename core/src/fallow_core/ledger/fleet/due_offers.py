@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fallow_core.ledger.due_offers import DRAIN_PERCENT, FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
+from fallow_core.ledger.due_offers import AHEAD_STEPS, DRAIN_PERCENT, FURTHER_PERCENT, RENEW_SHARE, STEP_PERCENT
 from fallow_core.ledger.fleet.amounts import in_units, quotient, up_to_units
 from fallow_core.ledger.fleet.arrays import Record, Records, compiled
 from fallow_core.ledger.fleet.columns import RESOURCES
@@ -178,7 +178,8 @@ def _fall_further(side: Record) -> None:
     for i in range(LANES):
         for s in range(len(side.share)):
             unit, step = side.unit[s, i], quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
-            further = min(side.newest[s, i] - step, side.lowest[s, i] - side.ahead[s, i])
+            ahead = min(side.ahead[s, i], AHEAD_STEPS * side.drain_step[i])
+            further = min(side.newest[s, i] - step, side.lowest[s, i] - ahead)
             has = 0 if side.overdrawn[s, i] != 0 else up_to_units(side.allocated[s, i], unit)
             kept = max(side.floor[s, i], has)
             side.further[s, i] = min(side.lowest[s, i], max(in_units(max(further, 0), unit), kept))
