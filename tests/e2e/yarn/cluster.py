@@ -112,12 +112,19 @@ class Cluster:
         return rest.call(self.rm.web, path)
 
     def submit(
-        self, containers: int, memory_mb: int, vcores: int, command: str, *, at_once: int | None = None
+        self,
+        containers: int,
+        memory_mb: int,
+        vcores: int,
+        command: str,
+        *,
+        at_once: int | None = None,
+        label: str = "",
     ) -> Application:
         """Start an application whose master keeps `containers` containers that run the shell command `command`.
 
-        It asks for all of them, or for no more than `at_once` beside those that run. The master's own container has
-        AM_MEMORY_MB and one vcore. It finishes when all the others have ended.
+        It asks for all of them, or for no more than `at_once` beside those that run, on nodes with the node label. The
+        master's own container has AM_MEMORY_MB and one vcore. It finishes when all the others have ended.
         """
         app_id = self.new_application()
         app = Application(app_id=app_id, events=self.folder / f"{app_id}.events", begun=self.folder / app_id)
@@ -127,20 +134,21 @@ class Cluster:
         numbers = map(str, (containers, containers if at_once is None else at_once, memory_mb, vcores))
         arguments = [str(app.events), *numbers, f"exec /bin/sh {script}"]
         master = replace(self.jars, dump=False).command("nm", self.folder / "client", "SleepAM", arguments, heap_mb=64)
-        self.start_master(app_id, shlex.join(master) + " ><LOG_DIR>/out 2>&1")
+        self.start_master(app_id, shlex.join(master) + " ><LOG_DIR>/out 2>&1", label)
         return app
 
     def new_application(self) -> str:
         """The id of an application that is to be started."""
         return str(rest.call(self.rm.web, "/ws/v1/cluster/apps/new-application", {})["application-id"])
 
-    def start_master(self, app_id: str, command: str) -> None:
+    def start_master(self, app_id: str, command: str, label: str = "") -> None:
         """Start an application by a shell command, in a container of AM_MEMORY_MB and one vcore."""
         body = {
             "application-id": app_id,
             "application-name": "sleep",
             "application-type": "YARN",
             "max-app-attempts": 1,
+            **({"app-node-label-expression": label} if label else {}),
             "resource": {"memory": AM_MEMORY_MB, "vCores": 1},
             "am-container-spec": {"commands": {"command": command}},
         }
