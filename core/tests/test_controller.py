@@ -73,7 +73,7 @@ def test_what_is_urgent_is_sent_at_most_once_a_second(world: World) -> None:
         world.used = size(step / 20)
         world.tick(0.1)
     pauses = [later - earlier for earlier, later in pairwise(sent_at)]
-    assert len(pauses) >= 3, "the third fall goes ahead of the load"
+    assert len(pauses) >= 2, "the third fall goes ahead of the load"
     assert min(pauses) > 0.99
     assert min(pauses) < 1.2
 

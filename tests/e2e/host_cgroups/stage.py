@@ -118,7 +118,7 @@ class Stage:
         """`fallow restore`, which must succeed; what it says."""
         command = [COMMAND, "restore", "-c", str(self.folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
-        assert (done.returncode, done.stderr) == (0, ""), (done.stdout, done.stderr, self.log.read_text())
+        assert done.returncode == 0, (done.stdout, done.stderr, self.log.read_text())
         return done.stdout
 
     def throttle(self) -> dict[str, Any]:

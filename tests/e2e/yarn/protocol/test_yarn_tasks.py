@@ -242,21 +242,18 @@ def offer(yarn: YarnInstance, cluster: Yarn, memory_mb: int, **take_back: int) -
     return answer
 
 
-def test_a_take_back_at_the_size_in_force_ends_the_newest_after_its_notice_and_a_drain_before_it_nothing(
+def test_a_take_back_at_the_size_in_force_ends_the_newest_and_a_drain_before_it_nothing(
     cluster: Yarn, yarn: YarnInstance
 ) -> None:
     if not yarn.report_capacity((NODE,), (), 10.0).capabilities.memory.takes_back:
-        assert offer(yarn, cluster, 1024, memory=60).refusal is Refusal.BAD_VALUE
+        assert offer(yarn, cluster, 1024, memory=2048 * MIB).refusal is Refusal.BAD_VALUE
         pytest.skip("this release takes nothing back")
     app = submit(cluster)
     small = MASTER_MB + TASK_MB
     offer(yarn, cluster, small)
     wait_for(lambda: rest.nodes(cluster.rm.web)[cluster.nodes["nm1"].node_id].total_mb == small, 20, "the small size")
-    offer(yarn, cluster, small, memory=60)
-    offer(yarn, cluster, 4096)
-    offer(yarn, cluster, small)
     assert app.exits() == {}
-    offer(yarn, cluster, small, memory=2)
+    offer(yarn, cluster, small, memory=small * MIB)
     wait_for(lambda: len(app.exits()) == 2, 30, "the ends")
     assert set(app.exits().values()) == {-102}
     wait_for(lambda: len(workers_of(yarn, app)) == 1, 30, "a list without them")
