@@ -85,7 +85,7 @@ def test_the_core_template_shows_the_defaults(tmp_path: Path) -> None:
 
 
 def test_the_core_template_says_how_short_a_notice_may_be() -> None:
-    assert f"\n# before they are terminated, while the node goes on draining: {LEAST_NOTICE_SECONDS}s to" in CORE_TEMPLATE
+    assert f"\n# before they are terminated, while the node goes on draining: {LEAST_NOTICE_SECONDS}s" in CORE_TEMPLATE
 
 
 def test_the_cluster_template_has_every_key(tmp_path: Path) -> None:
