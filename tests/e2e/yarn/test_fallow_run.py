@@ -273,7 +273,9 @@ def test_status_explain_and_doctor_show_the_real_cluster(cluster: Cluster, start
     assert capacity["batch"] == capacity["capacity"] - capacity["margin"] - capacity["system"]
     assert sum(row["size"] for row in memory["rows"]) <= capacity["batch"]
 
-    doctor = {found["subject"]: found for found in json.loads(fallow.succeed("doctor", "--json"))}
+    doctor = {found["subject"]: found for found in json.loads(fallow.call("doctor", "--json").stdout)}
+    wrong = {subject for subject, found in doctor.items() if found["ok"] is False}
+    assert wrong == {f"configured size of {node_id}" for node_id in lent}, "half of the CPU is reserved"
     assert doctor["admin rights"]["ok"] is True
     assert doctor["minimum allocation"]["detail"].startswith(f"{SETUP.min_mb} MB")
     assert all(doctor[f"process of {node_id}"]["ok"] is True for node_id in lent)
