@@ -112,7 +112,7 @@ def test_while_both_are_down_each_is_named_and_they_are_found_again(pair: Pair, 
 
 
 def test_doctor_names_both_and_says_where_their_addresses_come_from(pair: Pair, fallow: Fallow) -> None:
-    found = {finding["subject"]: finding for finding in json.loads(fallow.succeed("doctor", "--json"))}
+    found = {finding["subject"]: finding for finding in json.loads(fallow.call("doctor", "--json").stdout)}
     assert [found[f"ResourceManager {name}"]["ok"] for name in pair.rms] == [True, True]
     key = "yarn.resourcemanager.admin.address.rm2"
     assert f"({key} in {pair.folder}/client/yarn-site.xml)" in found["addresses of rm2"]["detail"]
