@@ -161,6 +161,13 @@ def test_what_was_refused_says_nothing_once_somebody_changed_the_size_or_one_was
     assert send(row, 8, 20).refused_at is None
 
 
+def test_a_node_that_was_unknown_to_a_starting_framework_is_asked_again_once_it_is_reported_as_running() -> None:
+    row = refused(sent(first(5), size(8), 10), 10, "unknown node", 11, unknown=True)
+    assert see(row, 12, report(5, age=2)).refused_at == 11, "asked for before the refusal"
+    assert see(row, 12, report(5, state=NodeState.GONE)).refused_at == 11
+    assert see(row, 12, report(5)).refused_at is None
+
+
 def test_an_older_report_changes_nothing() -> None:
     row = see(first(5), 20, report(4, allocated=3))
     assert see(row, 25, report(9, allocated=9, age=6)) == row

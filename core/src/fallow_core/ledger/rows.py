@@ -60,7 +60,7 @@ class Row:
     come there, in words. `last_sent` is the newest size that was sent and not refused: a plugin may send it again by
     itself. `arrived_sent_at` is when the newest size that was seen in force was sent; what is in flight from before is
     believed, and no longer the newest. `refreshed_at` is when the framework last took a size. `refusal`: why the
-    framework did not take the newest size, since `refused_at`.
+    framework did not take the newest size, since `refused_at`; `unknown`: it did not know the node then.
     """
 
     key: RowKey
@@ -82,6 +82,7 @@ class Row:
     refreshed_at: float | None = None
     refusal: str = ""
     refused_at: float | None = None
+    unknown: bool = False
 
     def belief(self, resource: ResourceName) -> int:
         """The most that the framework's scheduler may promise of one resource."""
@@ -143,6 +144,8 @@ def observed(row: Row | None, key: RowKey, report: ReportRow, now: float, in_fli
         started_at=None if report.started_age_seconds is None else now - report.started_age_seconds,
         partitions=report.partitions,
     )
+    if row.unknown and row.refused_at is not None and asked_at > row.refused_at and seen.state is NodeState.RUNNING:
+        seen = replace(seen, refused_at=None, unknown=False)  # it knows the node by now
     return seen if in_force is None else _settled(seen, row.in_force, in_force, in_flight_seconds)
 
 
@@ -211,10 +214,13 @@ def answered(row: Row, sent_at: float, size: Resources, now: float) -> Row:
     return replace(row, in_flight=tuple(taken), last_sent=size, refreshed_at=now, refusal="", refused_at=None)
 
 
-def refused(row: Row, sent_at: float, reason: str, now: float) -> Row:
-    """The row after the framework said that it did not take the size sent then: it is not asked again at once."""
+def refused(row: Row, sent_at: float, reason: str, now: float, *, unknown: bool = False) -> Row:
+    """The row after the framework said that it did not take the size sent then: it is not asked again at once.
+
+    :param unknown: it does not know the node, as after its own start; it is asked again when it reports it as running.
+    """
     kept = tuple(s for s in row.in_flight if not s.of_call(sent_at))
-    return replace(row, in_flight=kept, refusal=reason, refused_at=now)
+    return replace(row, in_flight=kept, refusal=reason, refused_at=now, unknown=unknown)
 
 
 def unanswered(row: Row, sent_at: float, now: float) -> Row:

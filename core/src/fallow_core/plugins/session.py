@@ -358,7 +358,7 @@ class ClusterSession:
             return ledger_rows.unanswered(row, sent_at, now)
         self.counts.offers_refused += 1
         self._event(logging.WARNING, "offer_refused", row.key, reason=reason)
-        return ledger_rows.refused(row, sent_at, reason, now)
+        return ledger_rows.refused(row, sent_at, reason, now, unknown=answer.refusal is Refusal.UNKNOWN_NODE)
 
     def _note_failure(self, call: str, failure: Failure) -> None:
         self.failing[call] = failure.reason
