@@ -127,21 +127,29 @@ def test_a_refused_row_does_not_spoil_the_others_and_is_left_alone_for_a_while(
     pair: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     framework = pair.frameworks["a"]
-    framework.refuses = {"a1": Refusal.UNKNOWN_NODE}
+    framework.refuses = {"a1": Refusal.BAD_VALUE}
     pair.run(10)
     first = pair.offers("a")[0]
     assert pair.sizes()["a2"] == first["a2"] != size(6)
     assert pair.sizes()["a1"] == size(8)
-    assert pair.row("a", "a1").refusal == "this node is refused: unknown node"
+    assert pair.row("a", "a1").refusal == "this node is refused: bad value"
     assert pair.row("a", "a1").in_flight == ()
     assert pair.cluster("a").counts.offers_refused == 1
     assert lines(caplog, "offer_refused") == [
-        'offer_refused cluster=alpha/a node=a1 reason="this node is refused: unknown node"'
+        'offer_refused cluster=alpha/a node=a1 reason="this node is refused: bad value"'
     ]
     framework.refuses = {}
     pair.run(IN_FLIGHT_SECONDS + 5)
     assert pair.sizes()["a1"] != size(8)
     assert pair.row("a", "a1").refusal == ""
+
+
+def test_a_node_that_was_unknown_is_asked_once_more_when_it_is_reported_as_running(pair: World) -> None:
+    framework = pair.frameworks["a"]
+    framework.refuses = {"a1": Refusal.UNKNOWN_NODE}
+    pair.run(10)
+    assert pair.cluster("a").counts.offers_refused == 2
+    assert pair.sizes()["a1"] == size(8)
 
 
 def test_a_refusal_without_a_reason_is_told_as_one(world: World, caplog: pytest.LogCaptureFixture) -> None:

@@ -217,10 +217,11 @@ def answered(row: Row, sent_at: float, size: Resources, now: float) -> Row:
 def refused(row: Row, sent_at: float, reason: str, now: float, *, unknown: bool = False) -> Row:
     """The row after the framework said that it did not take the size sent then: it is not asked again at once.
 
-    :param unknown: it does not know the node, as after its own start; it is asked again when it reports it as running.
+    :param unknown: it does not know the node, as after its own start; it is asked once more as soon as it reports the
+        node as running.
     """
     kept = tuple(s for s in row.in_flight if not s.of_call(sent_at))
-    return replace(row, in_flight=kept, refusal=reason, refused_at=now, unknown=unknown)
+    return replace(row, in_flight=kept, refusal=reason, refused_at=now, unknown=unknown and not row.refusal)
 
 
 def unanswered(row: Row, sent_at: float, now: float) -> Row:
