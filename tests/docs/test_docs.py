@@ -147,3 +147,11 @@ def test_the_calculation_of_the_readme_is_right_and_that_of_a_default_installati
     assert system == pytest.approx(used - batch_used)
     assert margin == pytest.approx(capacity * (100 - watermark) / 100)
     assert batch == pytest.approx(capacity - margin - system)
+
+
+def test_every_row_of_the_security_page_names_a_test_that_exists() -> None:
+    rows = re.findall(r"^\|.*\|$", (DOCS / "explanation" / "security.md").read_text(), re.MULTILINE)
+    proofs = [row.rpartition("`")[0].rpartition("`")[2] for row in rows if "`" in row]
+    for proof in proofs:
+        file, _, name = proof.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), proof
