@@ -21,6 +21,7 @@ TURNS: Final = 16
 """What rarely changes is read again once in so many searches, for another part of the processes each time."""
 ENDED: Final = (b"Z", b"X")
 CHUNK_BYTES: Final = 16 << 10
+CGROUP_TYPES: Final = ("cgroup", "cgroup2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,13 @@ def read_cgroups(proc_root: Path, pid: int) -> tuple[str, ...]:
     """The cgroup directories of a process, each relative to the root of its hierarchy, without repetition."""
     lines = _content(f"{proc_root}/{pid}/cgroup").decode(errors="surrogateescape").splitlines()
     return tuple(dict.fromkeys(line.split(":", 2)[-1].removesuffix(" (deleted)").strip("/") for line in lines))
+
+
+def read_cgroup_mounts(proc_root: Path) -> tuple[Path, ...]:
+    """Where the hierarchies of cgroups are mounted as a whole, those of v1 and that of v2."""
+    lines = _content(f"{proc_root}/self/mountinfo").decode(errors="surrogateescape").splitlines()
+    found = (line.split(" ") for line in lines)
+    return tuple(Path(f[4]) for f in found if "-" in f and f[3] == "/" and f[f.index("-") + 1] in CGROUP_TYPES)
 
 
 def container_of(cgroups: Iterable[str]) -> str | None:

@@ -3,7 +3,7 @@
 A NodeManager starts a launcher for each container: a shell script, or the setuid program container-executor. It stays
 in the NodeManager's session; the container is its child, in a session of its own. Below that child the kernel's own
 records are proof: no process can join another session or choose its parent. So it has to be proven only that a *root*,
-a session leader, belongs to a container. Any of these proves it:
+a session leader or what it left behind, belongs to a container. Any of these proves it:
 
 - it is the child of a launcher of one of our NodeManagers that names the container;
 - it is in a cgroup directory named by the container's id;
@@ -37,10 +37,10 @@ from fallow_yarn.tasks.process_tree import Processes, ProcessTree, living
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
     """What one search leaves for the next. By pid, with the start time that identifies the process: `owners`, the
-    container of a process, and `strangers`, session leaders that belong to no container and are not examined again.
+    container of a process, and `strangers`, leaders that belong to no container and are not examined again.
 
-    `launched`: roots that were proven by their launchers. `stats`: all processes. `is_settled`: the same processes
-    would give the same result.
+    `launched`: roots that were proven by their launchers. `daemon_sessions`: see `ProcessTree`. `stats`: all processes.
+    `is_settled`: the same processes would give the same result.
     """
 
     owners: Mapping[int, tuple[int, str]] = field(default_factory=dict)
@@ -48,6 +48,7 @@ class _Memory:
     launched: frozenset[Process] = frozenset()
     found: Mapping[str, Processes] = field(default_factory=dict)
     daemons: frozenset[Process] = frozenset()
+    daemon_sessions: frozenset[int] = frozenset()
     stats: Mapping[int, Stat] = field(default_factory=dict)
     is_settled: bool = False
 
@@ -71,9 +72,16 @@ class ContainerProcesses:
         stats, memory = read_all(self._proc_root) if stats is None else stats, self._memory
         daemons = living(daemons, stats)
         if not (memory.is_settled and stats == memory.stats and daemons == memory.daemons):
-            tree = ProcessTree(stats, daemons)
+            tree = ProcessTree(stats, daemons, memory.daemon_sessions)
             self._memory = memory = _Search(self._proc_root, memory, tree).result(self._clock())
         return memory.found
+
+    def __contains__(self, process: object) -> bool:
+        """Whether a process was found to belong to a container, in the newest search that saw it."""
+        if not isinstance(process, Process):
+            return False
+        start_ticks, _ = self._memory.owners.get(process.pid, (None, ""))
+        return start_ticks == process.start_ticks
 
     @property
     def found(self) -> Mapping[str, Processes]:
@@ -120,6 +128,7 @@ class _Search:
             launched=frozenset(self._launched),
             found=tree.found(),
             daemons=tree.daemons,
+            daemon_sessions=tree.daemon_sessions,
             stats=tree.stats,
             is_settled=settled == strange,
         )

@@ -22,10 +22,13 @@ class Processes:
 class ProcessTree:
     """All processes at one time. `owners`: the containers found for them, by pid.
 
-    `daemons`: those of the given NodeManagers that are alive.
+    `daemons`: those of the given NodeManagers that are alive. `daemon_sessions`: the sessions of NodeManagers, where
+    launchers are, also of ended ones as far as these are given and still have processes.
     """
 
-    def __init__(self, stats: Mapping[int, Stat], daemons: Iterable[Process]) -> None:
+    def __init__(
+        self, stats: Mapping[int, Stat], daemons: Iterable[Process], daemon_sessions: Iterable[int] = ()
+    ) -> None:
         self.stats = stats
         self.owners: dict[int, str] = {}
         self._children: defaultdict[int, list[Stat]] = defaultdict(list)
@@ -33,12 +36,11 @@ class ProcessTree:
         for stat in stats.values():
             self._children[stat.parent_pid].append(stat)
             self._sessions[stat.session].append(stat)
-        self._spread: set[int] = {0}  # a session led by a process of another namespace
         self.daemons = living(daemons, stats)
-        pids = {daemon.pid for daemon in self.daemons}
-        # A child of a NodeManager looks like one until it has become the program that it was started for.
-        self._daemons = {pid for pid in pids if stats[pid].parent_pid not in pids}
-        self._spread |= {stats[pid].session for pid in self._daemons}
+        self._daemons = {daemon.pid for daemon in self.daemons}
+        kept = {session for session in daemon_sessions if session in self._sessions and session not in stats}
+        self.daemon_sessions = frozenset({stats[pid].session for pid in self._daemons} | kept)
+        self._spread: set[int] = {0, *self.daemon_sessions}  # 0: a session led by a process of another namespace
         above = (self._ancestors(stats[pid]) for pid in self._daemons)
         self._adopters = {INIT_PID}.union(*({stat.pid for stat in chain} for chain in above))
 
@@ -48,8 +50,13 @@ class ProcessTree:
         return stat is not None and stat.start_ticks == process.start_ticks
 
     def leaders(self) -> list[Stat]:
-        """The session leaders, the oldest first, without the NodeManagers."""
-        leaders = (stat for stat in self.stats.values() if stat.leads_session and stat.pid not in self._daemons)
+        """The first process of each session, the oldest first, without the NodeManagers.
+
+        That is the session's leader, or, once it has ended, each process that it left to init.
+        """
+        leaders = (
+            s for s in self.stats.values() if (s.leads_session or self._is_left(s)) and s.pid not in self._daemons
+        )
         return sorted(leaders, key=_age)
 
     def launcher_of(self, leader: Stat) -> Stat | None:
@@ -96,6 +103,15 @@ class ProcessTree:
             )
             for owner, stats in members.items()
         }
+
+    def _is_left(self, stat: Stat) -> bool:
+        """Whether the leader of its session has ended, and its parent is of another session."""
+        leader, parent = self.stats.get(stat.session), self.stats.get(stat.parent_pid)
+        if stat.session == 0 or stat.session in self.daemon_sessions:
+            return False
+        if leader is not None and leader.start_ticks <= stat.start_ticks:
+            return False
+        return parent is None or parent.session != stat.session
 
     def _session_of(self, stat: Stat) -> list[Stat]:
         """All processes of its session, once; none if the session's number has been reused."""
