@@ -150,6 +150,20 @@ def test_what_forks_twice_in_a_session_whose_leader_ended_is_still_its_container
     assert host.members() == {ONE: [702, 703]}
 
 
+def test_what_an_engine_runs_with_a_containers_environment_is_the_containers(host: Host) -> None:
+    host.proc.launch(601, ONE, user=ALICE)
+    host.proc.add(800, parent=1, name="containerd-shim")
+    host.proc.add(801, parent=800, environment=environment_of(ONE), user=BOB)
+    assert host.members() == {ONE: [601, 801]}
+
+
+def test_what_another_users_orphan_runs_with_a_containers_environment_is_not(host: Host) -> None:
+    host.proc.launch(601, ONE, user=ALICE)
+    host.proc.add(800, parent=1, user=BOB, name="containerd-shim")
+    host.proc.add(801, parent=800, environment=environment_of(ONE), user=BOB)
+    assert host.members() == {ONE: [601]}
+
+
 def test_a_process_left_by_a_service_is_no_containers(host: Host) -> None:
     host.proc.add(702, parent=1, session=701)
     assert host.members() == {}

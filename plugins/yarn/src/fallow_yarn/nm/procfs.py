@@ -26,12 +26,13 @@ CGROUP_TYPES: Final = ("cgroup", "cgroup2")
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """A process at one time. `is_alive` is false for a zombie."""
+    """A process at one time. `is_alive` is false for a zombie. `name`: of its program, at most 15 bytes."""
 
     process: Process
     parent_pid: int
     session: int
     is_alive: bool
+    name: bytes = b""
 
     @property
     def pid(self) -> int:
@@ -95,11 +96,12 @@ def read_stat(proc_root: Path, pid: int) -> Stat | None:
 
 def _parsed(raw: bytes) -> Stat | None:
     # The name, in parentheses, may itself hold spaces, parentheses and line ends.
-    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
+    end = raw.rfind(b")")
+    fields = raw[end + 1 :].split(None, 20)
     if len(fields) < 21:
         return None
     process = Process(int(raw[: raw.find(b" ")]), int(fields[19]))
-    return Stat(process, int(fields[1]), int(fields[3]), fields[0] not in ENDED)
+    return Stat(process, int(fields[1]), int(fields[3]), fields[0] not in ENDED, raw[raw.find(b"(") + 1 : end])
 
 
 def read_user(proc_root: Path, pid: int) -> int | None:

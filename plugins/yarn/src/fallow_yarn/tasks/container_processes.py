@@ -8,7 +8,8 @@ a session leader or what it left behind, belongs to a container. Any of these pr
 - it is the child of a launcher of one of our NodeManagers that names the container;
 - it is in a cgroup directory named by the container's id;
 - its environment is a container's, and it is below a NodeManager, or it or its launcher is an orphan. Its user has to
-  be that of the container's other roots: a task of another user cannot claim to be part of the container.
+  be that of the container's other roots: a task of another user cannot claim to be part of the container;
+- its environment is a container's, and its parent is a container engine's monitor that runs as root.
 
 A command line that names a container proves nothing by itself (a user may read its log), nor does a pid file, which
 tasks can write. What was proven once holds until the process ends.
@@ -31,7 +32,7 @@ from fallow_yarn.nm.procfs import (
     read_named,
     read_user,
 )
-from fallow_yarn.tasks.process_tree import Processes, ProcessTree, living
+from fallow_yarn.tasks.process_tree import MONITORS, Processes, ProcessTree, living
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +143,8 @@ class _Search:
     def _named_as(self, leader: Stat) -> str | None:
         """The container of a session leader, proven by its cgroup or its environment."""
         container_id = container_of(read_cgroups(self._proc_root, leader.pid)) or self._claimed_by(leader)
-        if container_id is None:
-            return None
+        if container_id is None or self._is_run_by_engine(leader):
+            return container_id
         users = self._users_of(container_id)
         return container_id if not users or read_user(self._proc_root, leader.pid) in users else None
 
@@ -155,7 +156,12 @@ class _Search:
         launcher = self._tree.orphan_above(leader)
         named = set() if launcher is None else read_named(self._proc_root, launcher.pid)
         is_possible = self._tree.is_possible(leader) or environment.container_id in named
-        return environment.container_id if is_possible else None
+        return environment.container_id if is_possible or self._is_run_by_engine(leader) else None
+
+    def _is_run_by_engine(self, leader: Stat) -> bool:
+        """Whether its parent is a container engine's monitor of root, which no task can be."""
+        parent = self._tree.orphan_above(leader)
+        return parent is not None and parent.name in MONITORS and read_user(self._proc_root, parent.pid) == 0
 
     def _unmask(self, leader: Stat, container_id: str) -> None:
         """Forget processes of another user that claimed the container before its own root was launched."""

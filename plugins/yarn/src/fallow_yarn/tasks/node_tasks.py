@@ -20,6 +20,7 @@ from fallow_yarn.nm.procfs import (
     read_environment,
 )
 from fallow_yarn.security.web_access import WebAccess
+from fallow_yarn.tasks.container_engines import unseen
 from fallow_yarn.tasks.container_processes import ContainerProcesses
 from fallow_yarn.tasks.container_tracking import Entry, Observation, TrackedContainers, tracked
 from fallow_yarn.tasks.own_cgroups import OwnCgroups
@@ -94,7 +95,7 @@ class NodeTasks:
                 for container_id, entry in known.entries.items()
             ),
             age_seconds=now - min(known.asked_at.values(), default=at),
-            problems=(*known.problems, *filter(None, (self._managers.unsure,))),
+            problems=(*known.problems, *unseen(found, stats), *filter(None, (self._managers.unsure,))),
             node_managers=running,
         )
 

@@ -9,6 +9,8 @@ from fallow_hookspecs import Process
 from fallow_yarn.nm.procfs import Stat
 
 INIT_PID: Final = 1
+MONITORS: Final = frozenset({b"containerd-shim", b"conmon"})
+"""What a container engine starts for each of its containers, by the names of programs as the kernel cuts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
