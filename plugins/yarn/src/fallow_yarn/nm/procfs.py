@@ -5,7 +5,7 @@ Layouts are those of proc(5). A process that ends while it is read, or is hidden
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -68,25 +68,55 @@ def read_all(proc_root: Path) -> dict[int, Stat]:
     return ProcessReader(proc_root).read_all()
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The newest reading of a process. `inode`: the number of its directory, another one for each process."""
+
+    inode: int
+    stat: Stat
+
+
 class ProcessReader:
-    """Reads all processes again and again. One whose text is the same as the last time is not parsed again: most
-    processes sleep. Belongs to one thread.
+    """Reads all processes again and again. Belongs to one thread.
+
+    Most processes change nothing of what `Stat` has. So a process is read again while it is young, when its parent has
+    ended, and otherwise once in `TURNS` searches. That it still is the same process is told by its directory.
     """
 
-    def __init__(self, proc_root: Path) -> None:
+    def __init__(self, proc_root: Path, clock: Callable[[], int] = now_ticks) -> None:
         self._proc_root = proc_root
-        self._read: dict[str, tuple[bytes, Stat]] = {}
+        self._clock = clock
+        self._read: dict[int, _Read] = {}
+        self._reads_all = False
+        self._turn = 0
 
     def read_all(self) -> dict[int, Stat]:
-        """All processes by pid; the same object for a process whose text is the same."""
-        root, before, self._read = str(self._proc_root), self._read, {}
-        for name in filter(str.isdigit, os.listdir(self._proc_root)):  # noqa: PTH208 - names alone, no Path each
-            raw = _stat_text(f"{root}/{name}/stat")
-            known = before.get(name)
-            stat = known[1] if known is not None and known[0] == raw else _parsed(raw)
-            if stat is not None:
-                self._read[name] = (raw, stat)
-        return {stat.pid: stat for _, stat in self._read.values()}
+        """All processes by pid; the same object for a process that was not read again."""
+        self._turn = (self._turn + 1) % TURNS
+        settled = self._clock() - SETTLED_TICKS
+        with os.scandir(self._proc_root) as entries:
+            inodes = {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
+        before, found = {} if self._reads_all else self._read, dict[int, _Read]()
+        self._reads_all = False
+        for pid, inode in inodes.items():
+            read = before.get(pid)
+            if read is None or read.inode != inode or self._is_due(read.stat, settled, inodes):
+                stat = read_stat(self._proc_root, pid)
+                if stat is None:
+                    continue
+                read = _Read(inode, read.stat if read is not None and read.stat == stat else stat)
+            found[pid] = read
+        self._read = found
+        return {pid: read.stat for pid, read in found.items()}
+
+    def read_all_again(self) -> None:
+        """Read every process at the next search, since some were signalled. Any thread may ask for it."""
+        self._reads_all = True
+
+    def _is_due(self, stat: Stat, settled: int, inodes: Mapping[int, int]) -> bool:
+        if stat.start_ticks >= settled or stat.pid % TURNS == self._turn or not stat.is_alive:
+            return True
+        return stat.parent_pid not in inodes and stat.parent_pid != 0
 
 
 def read_stat(proc_root: Path, pid: int) -> Stat | None:

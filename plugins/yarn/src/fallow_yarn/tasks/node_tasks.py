@@ -63,7 +63,7 @@ class NodeTasks:
         self._containers = ContainerProcesses(proc_root, ticks)
         self._terminator = Terminator(self._containers, proc_root, ticks)
         self._managers = RunningNodeManagers(proc_root, ticks, node_manager_uid)
-        self._processes = ProcessReader(proc_root)
+        self._processes = ProcessReader(proc_root, ticks)
         self._cgroups = OwnCgroups(proc_root)
         self._running: tuple[Process, ...] | None = None
         self._tracked = TrackedContainers()
@@ -109,6 +109,7 @@ class NodeTasks:
         }
         managers = self.node_managers()
         answers = self._terminator.terminate(order.task_ids, managers, deadline, force=order.force, cgroups=cgroups)
+        self._processes.read_all_again()
         missing = [container_id for container_id in order.task_ids if container_id not in answers]
         if missing:
             listings = ask(addresses, self._access, deadline)
