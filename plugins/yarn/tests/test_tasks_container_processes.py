@@ -126,7 +126,16 @@ def test_a_root_below_the_orphaned_launcher_of_a_dead_node_manager_is_known_by_i
     host.proc.launch(601, ONE)
     host.proc.end(NM_PID)
     host.proc.orphan(600)
-    assert host.members()[ONE][-1] == 601
+    assert host.members() == {ONE: [601]}
+
+
+def test_launchers_of_a_dead_node_manager_are_told_apart_although_they_share_its_session(host: Host) -> None:
+    host.proc.launch(601, ONE)
+    host.proc.launch(611, TWO)
+    host.proc.end(NM_PID)
+    host.proc.orphan(600)
+    host.proc.orphan(610)
+    assert host.members() == {ONE: [601], TWO: [611]}
 
 
 def test_a_launcher_of_a_node_manager_that_ended_meanwhile_is_no_part_of_its_container(host: Host) -> None:

@@ -151,7 +151,7 @@ class _Search:
     def _claimed_by(self, leader: Stat) -> str | None:
         """The container that a leader's environment names, if the leader's position in the tree makes that possible."""
         environment = read_environment(self._proc_root, leader.pid)
-        if environment is None:
+        if environment is None or (self._tree.is_left(leader) and self._tree.may_be_launcher(leader)):
             return None
         launcher = self._tree.orphan_above(leader)
         named = set() if launcher is None else read_named(self._proc_root, launcher.pid)

@@ -57,9 +57,22 @@ class ProcessTree:
         That is the session's leader, or, once it has ended, each process that it left to init.
         """
         leaders = (
-            s for s in self.stats.values() if (s.leads_session or self._is_left(s)) and s.pid not in self._daemons
+            s for s in self.stats.values() if (s.leads_session or self.is_left(s)) and s.pid not in self._daemons
         )
         return sorted(leaders, key=_age)
+
+    def is_left(self, stat: Stat) -> bool:
+        """Whether the leader of its session has ended, and its parent is of another session."""
+        leader, parent = self.stats.get(stat.session), self.stats.get(stat.parent_pid)
+        if stat.session == 0 or stat.session in self.daemon_sessions:
+            return False
+        if leader is not None and leader.start_ticks <= stat.start_ticks:
+            return False
+        return parent is None or parent.session != stat.session
+
+    def may_be_launcher(self, stat: Stat) -> bool:
+        """Whether a child of it leads a session, as the root of a container does below its launcher."""
+        return any(child.leads_session for child in self._children[stat.pid])
 
     def launcher_of(self, leader: Stat) -> Stat | None:
         """Its parent, if that is a child of a NodeManager in the NodeManager's session."""
@@ -90,7 +103,8 @@ class ProcessTree:
             self.owners[current.pid] = container_id
             # A child is not older than its parent: if it seems to be, it was read before its parent's pid was reused.
             waiting.extend(c for c in self._children[current.pid] if c.start_ticks >= current.start_ticks)
-            waiting.extend(self._session_of(current))
+            if not self.is_left(current):  # else its session may be that of an ended NodeManager
+                waiting.extend(self._session_of(current))
 
     def found(self) -> dict[str, Processes]:
         """The living processes of each container."""
@@ -105,15 +119,6 @@ class ProcessTree:
             )
             for owner, stats in members.items()
         }
-
-    def _is_left(self, stat: Stat) -> bool:
-        """Whether the leader of its session has ended, and its parent is of another session."""
-        leader, parent = self.stats.get(stat.session), self.stats.get(stat.parent_pid)
-        if stat.session == 0 or stat.session in self.daemon_sessions:
-            return False
-        if leader is not None and leader.start_ticks <= stat.start_ticks:
-            return False
-        return parent is None or parent.session != stat.session
 
     def _session_of(self, stat: Stat) -> list[Stat]:
         """All processes of its session, once; none if the session's number has been reused."""
