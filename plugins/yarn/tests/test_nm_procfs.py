@@ -5,7 +5,7 @@ from plugins.yarn.tests.proc_fakes import NOW_TICKS, YOUNG_TICKS, FakeProc
 
 from fallow_hookspecs import Process
 from fallow_yarn.nm import procfs
-from fallow_yarn.nm.procfs import TURNS, ProcessReader, Stat, read_all
+from fallow_yarn.nm.procfs import MOST_BYTES, TURNS, ProcessReader, Stat, read_all, read_command
 
 OLD, YOUNG, CHILD = 700, 701, 702
 
@@ -66,3 +66,10 @@ def test_a_pid_with_another_directory_is_another_process(host: Host) -> None:
     host.proc.add(OLD, start=1002)
     assert host.search()[OLD].process == Process(OLD, 1002)
     assert host.search() == read_all(host.proc.root)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_command_line_that_is_too_long_counts_as_unreadable(tmp_path: Path, more: int) -> None:
+    host = FakeProc(tmp_path)
+    host.add(OLD, command=["x" * (MOST_BYTES - 1 + more)])
+    assert len(read_command(tmp_path, OLD)[0]) == (0 if more else MOST_BYTES - 1)

@@ -21,6 +21,8 @@ TURNS: Final = 16
 """What rarely changes is read again once in so many searches, for another part of the processes each time."""
 ENDED: Final = (b"Z", b"X")
 CHUNK_BYTES: Final = 16 << 10
+MOST_BYTES: Final = 256 << 10
+"""Of a file whose content a process chooses, such as its command line: a longer one counts as unreadable."""
 CGROUP_TYPES: Final = ("cgroup", "cgroup2")
 
 
@@ -210,17 +212,19 @@ def _stat_text(path: str) -> bytes:
 
 
 def _content(path: str) -> bytes:
-    """The content of a file in /proc; empty if the process has ended or the file may not be read."""
+    """The content of a file in /proc; empty if the process has ended, the file may not be read, or it is too long."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
-    content = b""
+    content = bytearray()
     try:
         while chunk := os.read(file, CHUNK_BYTES):
             content += chunk
+            if len(content) > MOST_BYTES:
+                return b""
     except OSError:
         return b""
     finally:
         os.close(file)
-    return content
+    return bytes(content)

@@ -9,7 +9,7 @@ from fallow_hookspecs import KillAnswer, KillOrder, KillResult, Placement, Proce
 from fallow_yarn.model.container_id import ContainerId
 from fallow_yarn.model.size import resources
 from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.nm.containers import Answer, Listing, ask
+from fallow_yarn.nm.containers import Answer, Listing, Listings, ask
 from fallow_yarn.nm.daemons import RunningNodeManagers
 from fallow_yarn.nm.procfs import (
     PROC_ROOT,
@@ -63,6 +63,7 @@ class NodeTasks:
         self._containers = ContainerProcesses(proc_root, ticks)
         self._terminator = Terminator(self._containers, proc_root, ticks)
         self._managers = RunningNodeManagers(proc_root, ticks, node_manager_uid)
+        self._listings = Listings()
         self._processes = ProcessReader(proc_root, ticks)
         self._cgroups = OwnCgroups(proc_root)
         self._running: tuple[Process, ...] | None = None
@@ -80,7 +81,7 @@ class NodeTasks:
         `masters`: the containers known to be the current masters of their applications.
         """
         at, ticks = self._clock(), self._ticks()
-        answers = ask(addresses, self._access, deadline)
+        answers = ask(addresses, self._access, deadline, self._listings)
         stats = self._processes.read_all()
         self._running = running = self._managers.find(stats, self._containers)
         found = self._containers.find(running, stats)
