@@ -117,12 +117,17 @@ def test_what_no_kernel_writes_is_no_reading_and_is_said(batch: Batch, text: str
     assert FILE in batch.limiter.pressure.unavailable["online"]
 
 
-def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_v1_do_not_tell_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     batch = Batch(FakeCgroups(1), tmp_path, monkeypatch)
     made(batch, "c1")
     batch.modes(ENFORCE, ENFORCE, online_pressure=PRESSURE)
     batch.run(2)
     assert batch.limiter.pressure.unavailable == {"online": NO_PRESSURE}
+    assert [record.getMessage() for record in caplog.records if "online" in record.getMessage()] == [
+        f'online_group_not_protected group=/online why="{NO_PRESSURE}"'
+    ]
 
 
 def test_explain_says_who_waits_and_what_batch_gets(batch: Batch) -> None:
