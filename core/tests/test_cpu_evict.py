@@ -2,8 +2,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from core.tests.qos_values import CPU_CAPACITY, NOW, key, node_view, seen
+from core.tests.qos_values import CPU_CAPACITY, ETL, NOW, key, node_view, pressure, seen
 
+from fallow_core.ledger.entries import AccountEntry
 from fallow_core.model.qos_policy import CpuEvictPolicy, TerminationPolicy
 from fallow_core.qos.cpu_evict import CpuEvictState, decide
 from fallow_core.qos.duration import ConditionDuration
@@ -20,6 +21,7 @@ POLICY = CpuEvictPolicy(
     cool_down_seconds=20,
 )
 FRESH = CpuEvictState()
+ADHOC = "yarn/adhoc"
 TASKS = tuple(seen(f"t{n}", cpu=1000, use=Resources(390, 0)) for n in range(10))
 
 
@@ -44,6 +46,39 @@ def test_a_shortage_for_the_whole_window_asks_for_the_share_of_the_use_that_the_
     assert (need.resource, need.counted_by, need.masters) == ("cpu", "usage", False)
     assert need.why == "for 5 s batch may use only 40 % of the CPU that it requested"
     assert need.terms == {"allowed": 4000, "requested": 10_000, "used": 3900, "until_percent": 70}
+
+
+def test_tasks_of_accounts_above_their_fair_share_pay_first() -> None:
+    """Etl has 8 cores allocated and adhoc 2, of 4 that can be lent: 2 would be fair for each."""
+    own = [seen(f"e{n}", cluster=ETL, cpu=1000, use=Resources(400, 0), age=1000.0) for n in range(8)]
+    others = [seen(f"a{n}", cluster=ADHOC, cpu=1000, use=Resources(400, 0), age=1.0) for n in range(2)]
+    need = replace(pressure(1600, masters=False), resource="cpu", first=frozenset({ETL}))
+    view = node_view(*own, *others)
+    policy = TerminationPolicy(budget=100)
+    choice = choose(need, view, policy, History())
+    assert {victim.task.cluster for victim in choice.victims} == {ETL}
+    assert (choice.freed, choice.shortfall) == (1600, 0)
+    most = choose(replace(need, amount=3600), view, policy, History())
+    assert sorted(victim.task.cluster for victim in most.victims) == [ADHOC, *[ETL] * 8]
+    assert {v.task.cluster for v in choose(replace(need, first=frozenset()), view, policy, History()).victims} >= {
+        ADHOC
+    }
+
+
+def test_the_accounts_above_their_fair_share_are_named_by_the_ledger() -> None:
+    def with_accounts(view: NodeView) -> NodeView:
+        accounts = tuple(
+            AccountEntry(
+                cluster=name, weight=1, unit=1000, allocated=allocated, in_force=0, pending=None, room=0, spare=0,
+                wants=None, demand=None, limit=None, floor=0, fair=2000,
+            )
+            for name, allocated in ((ETL, 8000), (ADHOC, 2000))
+        )  # fmt: skip
+        return replace(view, ledger=replace(view.ledger, cpu=replace(view.ledger.cpu, accounts=accounts)))
+
+    need = asked([with_accounts(short(NOW + n)) for n in range(6)])[-1]
+    assert need is not None
+    assert need.first == {ETL}
 
 
 def test_the_window_and_the_number_of_samples_are_settings() -> None:

@@ -5,6 +5,7 @@ from core.tests.qos_values import GIB, MEMORY_CAPACITY, NOW, key, node_view, see
 
 from fallow_core.model.qos_policy import MemoryEvictPolicy, StrategyMode
 from fallow_core.model.sample import NodeSample
+from fallow_core.model.task import ObservedTask
 from fallow_core.qos import memory_evict
 from fallow_core.qos.memory_evict import MemoryEvictState
 from fallow_core.qos.need import Need, NodeView
@@ -47,6 +48,15 @@ def test_what_is_terminating_counts_as_being_freed_by_its_measured_use() -> None
     _, need = decide(node_view(*tasks, memory_used=90 * GIB, terminating=frozenset({key("big")})), POLICY, FRESH)
     assert need is not None
     assert need.amount == 2 * GIB
+
+
+@pytest.mark.parametrize(
+    "tasks", [(), (seen("big", use=Resources(0, 0)),), (seen("big", use=None),)], ids=["not listed", "exits", "unknown"]
+)
+def test_a_victim_counts_as_it_was_last_seen_until_it_is_known_to_be_gone(tasks: tuple[ObservedTask, ...]) -> None:
+    view = node_view(*tasks, memory_used=91 * GIB, terminating=frozenset({key("big")}))
+    assert decide(replace(view, freeing_bytes={key("big"): 6 * GIB}), POLICY, FRESH) == (FRESH, None)
+    assert decide(replace(view, freeing_bytes={}), POLICY, FRESH)[1] is not None
 
 
 def test_enough_being_freed_asks_for_nothing_and_does_not_start_the_cool_down() -> None:

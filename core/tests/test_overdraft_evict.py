@@ -7,7 +7,7 @@ from core.tests.qos_values import ETL, GIB, NOW, key, node_view, seen
 
 from fallow_core.model.qos_policy import OverdraftEvictPolicy
 from fallow_core.qos.need import Need, NodeView
-from fallow_core.qos.overdraft_evict import OverdraftEvictState, decide
+from fallow_core.qos.overdraft_evict import LATEST_REPORT_SECONDS, OverdraftEvictState, decide
 
 POLICY = OverdraftEvictPolicy(after_seconds=10, cool_down_seconds=20)
 ADHOC = "yarn/adhoc"
@@ -127,11 +127,19 @@ def test_what_is_terminating_counts_as_being_freed_by_its_request() -> None:
     assert amount(last(views)) == 6 * GIB
 
 
-def test_what_has_just_ended_counts_until_the_next_report_must_show_it() -> None:
+def test_what_has_ended_counts_until_the_next_report_must_show_it_however_short_the_cool_down() -> None:
     task = seen("t", memory=10 * GIB)
     views = [over(NOW + n, task, terminating=frozenset({key("t")})) for n in range(11)]
-    views += [over(NOW + n) for n in range(11, 40)]
-    assert [n for n, need in enumerate(asked(views)) if need is not None] == [30]
+    views += [over(NOW + n) for n in range(11, 80)]
+    assert [n for n, need in enumerate(asked(views)) if need is not None] == [10 + LATEST_REPORT_SECONDS]
+
+
+def test_what_has_ended_counts_no_more_once_the_allocation_has_fallen() -> None:
+    task = seen("t", memory=6 * GIB)
+    views = [over(NOW + n, task, terminating=frozenset({key("t")})) for n in range(11)]
+    views += [over(NOW + n, rows={ETL: (64 * GIB, 0)}) for n in range(11, 40)]
+    needs = {n: amount(need) for n, need in enumerate(asked(views)) if need is not None}
+    assert needs == {10: 4 * GIB, 30: 4 * GIB}  # of 70, 60 can be lent; the second one after the cool-down
 
 
 def test_a_task_that_turned_out_not_to_end_counts_no_more() -> None:

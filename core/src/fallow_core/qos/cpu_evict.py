@@ -14,8 +14,8 @@ no CPU, so it is not counted.
 
 Tasks of restored clusters are not throttled: what they use is not allowed to others, and their requests do not count.
 
-A slow task loses no work. Therefore nothing is decided with an incomplete list of tasks, and application masters are
-never terminated.
+Tasks of accounts above their fair share come first. A slow task loses no work. Therefore nothing is decided with an
+incomplete list of tasks, and application masters are never terminated.
 """
 
 from dataclasses import dataclass, field, replace
@@ -59,6 +59,7 @@ def decide(view: NodeView, policy: CpuEvictPolicy, state: CpuEvictState) -> tupl
         counted_by="usage",
         enforce=policy.mode is StrategyMode.ENFORCE,
         why=f"for {low.seconds:.0f} s batch may use only {allowed * 100 // requested} % of the CPU that it requested",
+        first=frozenset(a.cluster for a in view.ledger.cpu.accounts if a.allocated > a.fair),
         terms={"allowed": allowed, "requested": requested, "used": used, "until_percent": policy.until_percent},
     )
     return replace(state, asked_at=view.now), need

@@ -15,7 +15,8 @@ class NodeView:
     """One node at one moment.
 
     `tasks_complete`: the list of tasks is complete and recent, so a task that is not in it is gone. `terminating`: the
-    tasks that are being freed already, by Fallow or by others. `termination_budget_bytes`: the requests that may still
+    tasks that are being freed already, by Fallow or by others; `freeing_bytes`: the memory that each of them was last
+    seen to use. `termination_budget_bytes`: the requests that may still
     be terminated for overdraft, by account. An account that is missing has no budget: it is adopted, its take-back is
     under way, its blast radius is used up, or its framework does not enforce memory. `stopped`: the accounts that the
     operator stopped. `restored`: the accounts that the operator restored; none of their tasks is terminated. A reading
@@ -29,6 +30,7 @@ class NodeView:
     tasks: tuple[ObservedTask, ...]
     tasks_complete: bool
     terminating: frozenset[TaskKey] = frozenset()
+    freeing_bytes: Mapping[TaskKey, int] = field(default_factory=dict)
     termination_budget_bytes: Mapping[str, int] = field(default_factory=dict)
     stopped: frozenset[str] = frozenset()
     restored: frozenset[str] = frozenset()
@@ -45,8 +47,16 @@ class NodeView:
         return usage.amount(resource) if usage is not None and self._is_fresh(usage.measured_at) else None
 
     def being_freed(self, resource: ResourceName) -> int:
-        """The measured use of the tasks that are terminating."""
-        return sum(self.use(task, resource) or 0 for task in self.tasks if task.key in self.terminating)
+        """The measured use of the tasks that are terminating.
+
+        A process that exits shows no memory any more while the kernel still gives it back, and a task may be missing in
+        a list: until it is known to be gone, its memory counts as it was last seen.
+        """
+        used = {task.key: self.use(task, resource) or 0 for task in self.tasks if task.key in self.terminating}
+        if resource == "memory":
+            last = {key: amount for key, amount in self.freeing_bytes.items() if key in self.terminating}
+            used = last | {key: amount or last.get(key, 0) for key, amount in used.items()}
+        return sum(used.values())
 
     def living(self) -> tuple[ObservedTask, ...]:
         """The tasks that are not terminating."""
@@ -69,7 +79,8 @@ class Need:
     `counted_by`: what a termination frees, the measured use of the task (pressure) or its request (overdraft).
     `masters`: application masters may be terminated if nothing else suffices, and they do. `critical`: they may be
     terminated even if all tasks together do not suffice. `clusters`: the accounts whose tasks may be terminated;
-    `None`: all. `at_most`: the most that may be freed. `terms`: the inputs of the calculation.
+    `None`: all. `first`: the accounts whose tasks come first, those above their fair share; other tasks are terminated
+    only for what is still lacking. `at_most`: the most that may be freed. `terms`: the inputs of the calculation.
     """
 
     strategy: str
@@ -81,5 +92,6 @@ class Need:
     masters: bool = False
     critical: bool = False
     clusters: frozenset[str] | None = None
+    first: frozenset[str] = frozenset()
     at_most: int | None = None
     terms: Mapping[str, float] = field(default_factory=dict)

@@ -5,7 +5,8 @@ For each account, all in requested memory:
     over = allocated − max(target, floor, requests of its masters)       at most the node's overdraft;
                                                                          stopped: without target and overdraft;
                                                                          capacity is shared: no overdraft
-    need = over − requests of tasks that are terminating or have just ended       at most its termination budget
+    need = over − requests of tasks that are terminating       at most its termination budget
+                − requests of tasks that have ended, as far as `allocated` has not fallen since
 
 Tasks of one account at a time are terminated, first of the account with the largest need. CPU overdraft is throttled
 and terminates no task. Application masters are never terminated for overdraft. A restored
@@ -14,12 +15,16 @@ account has no need. Without a ledger nothing is decided.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from fallow_core.ledger.node_ledger import AccountEntry
 from fallow_core.model.qos_policy import OverdraftEvictPolicy, StrategyMode
 from fallow_core.model.task import TaskKey
 from fallow_core.qos.duration import ConditionDuration
 from fallow_core.qos.need import Need, NodeView
+
+LATEST_REPORT_SECONDS: Final = 60.0
+"""After this time a report of the framework that still has an ended task's request is believed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +37,16 @@ class AccountState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminatingTask:
-    """The request of a task that was terminating when it was last observed."""
+    """The request of a task that was terminating when it was last observed, and what its account had allocated then."""
 
     requested: int
     observed_at: float
+    allocated: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdraftEvictState:
-    """The state of each account, and the tasks that are terminating or have just ended."""
+    """The state of each account, and the tasks that are terminating or have ended a short time ago."""
 
     accounts: Mapping[str, AccountState] = field(default_factory=dict)
     terminating: Mapping[TaskKey, TerminatingTask] = field(default_factory=dict)
@@ -54,6 +60,7 @@ def decide(
     if usage is None or ledger.capacity is None or not view.tasks_complete:
         return state, None
     terminating = _terminating(view, policy, state.terminating)
+    freed = {account.cluster: _being_freed(view, account, terminating) for account in ledger.accounts}
     accounts: dict[str, AccountState] = {}
     due: list[Need] = []
     for account in ledger.accounts:
@@ -67,7 +74,7 @@ def decide(
         accounts[account.cluster] = replace(old, over=over)
         lasted = is_over and over.seconds >= policy.after_seconds
         if lasted and view.cooled_down(old.asked_at, policy.cool_down_seconds):
-            due.append(_need(view, policy, account, entitled, terminating, over.seconds))
+            due.append(_need(view, policy, account, entitled, freed, over.seconds))
     need = max(due, key=lambda need: (need.amount, need.why), default=None)
     if need is None or need.amount <= 0:
         return OverdraftEvictState(accounts=accounts, terminating=terminating), None
@@ -81,13 +88,32 @@ def _terminating(
 ) -> dict[TaskKey, TerminatingTask]:
     """The tasks that are terminating, and those that were a short time ago: the framework's report may be older."""
     living = {task.key for task in view.living()}
+    remembered_seconds = max(policy.cool_down_seconds, LATEST_REPORT_SECONDS)
     recent = {
         key: task
         for key, task in before.items()
-        if key not in living and view.now - task.observed_at < policy.cool_down_seconds
+        if key not in living and view.now - task.observed_at < remembered_seconds
     }
-    now = (task for task in view.tasks if task.key in view.terminating)
-    return recent | {t.key: TerminatingTask(requested=t.requested.memory_bytes, observed_at=view.now) for t in now}
+    allocated = {account.cluster: account.allocated for account in view.ledger.memory.accounts}
+    now = {
+        task.key: TerminatingTask(
+            requested=task.requested.memory_bytes, observed_at=view.now, allocated=allocated.get(task.cluster, 0)
+        )
+        for task in view.tasks
+        if task.key in view.terminating
+    }
+    return recent | now
+
+
+def _being_freed(view: NodeView, account: AccountEntry, terminating: Mapping[TaskKey, TerminatingTask]) -> int:
+    """The requests of an account that are on their way: of terminating tasks, and of ended ones as far as the
+    framework's allocation has not fallen since.
+    """
+    own = [task for key, task in terminating.items() if key.cluster == account.cluster]
+    ended = [task for task in own if task.observed_at < view.now]
+    fallen = max(max((task.allocated for task in ended), default=0) - account.allocated, 0)
+    still = max(sum(task.requested for task in ended) - fallen, 0)
+    return still + sum(task.requested for task in own if task.observed_at >= view.now)
 
 
 def _masters(view: NodeView, cluster: str) -> int:
@@ -99,12 +125,12 @@ def _need(
     policy: OverdraftEvictPolicy,
     account: AccountEntry,
     entitled: int,
-    terminating: Mapping[TaskKey, TerminatingTask],
+    freed: Mapping[str, int],
     seconds: float,
 ) -> Need:
     """The need of the account; not positive if enough is being freed or it has no budget."""
-    own = sum(task.requested for key, task in terminating.items() if key.cluster == account.cluster)
-    node_over = view.ledger.memory.to_take_back - sum(task.requested for task in terminating.values())
+    own = freed[account.cluster]
+    node_over = view.ledger.memory.to_take_back - sum(freed.values())
     is_stopped = account.cluster in view.stopped
     over = account.allocated - entitled - own
     budget = view.termination_budget_bytes.get(account.cluster, 0)

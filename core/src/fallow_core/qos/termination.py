@@ -35,7 +35,8 @@ class Termination:
     order; the grace counts from it. `asked_at`: the newest order; `None` if one is due at once. `answered`: the newest
     order was accepted. `withdrawn`: its cluster was restored, so no further order is given, and the task may go on.
     `note`: why it failed, or the problem in the newest answer. `attempts` includes this one.
-    `floor_of`: the framework's node whose floor contains the task; see `given_up_floors`.
+    `floor_of`: the framework's node whose floor contains the task; see `given_up_floors`. `memory_bytes`: what the task
+    was last seen to use.
     """
 
     key: TaskKey
@@ -54,6 +55,7 @@ class Termination:
     note: str = ""
     attempts: int = 1
     floor_of: str = ""
+    memory_bytes: int = 0
 
     @property
     def is_under_way(self) -> bool:

@@ -49,6 +49,7 @@ def begun(
                 grace_seconds=_grace_seconds(task, policy),
                 attempts=1 if before is None else before.attempts + 1,
                 floor_of=given_up_floors.floor_of(task, choice.need, ledger),
+                memory_bytes=0 if task.usage is None else task.usage.memory_bytes,
             )
     return replace(terminations, active=tuple(active.values()))
 
@@ -115,9 +116,15 @@ def observed(
     :param complete: the clusters whose newest task list is complete and recent; other lists prove nothing.
     :param alive: the tasks with living processes.
     """
+    tasks = tuple(tasks)
     listed = {task.key: task for task in tasks if task.cluster in complete}
+    uses = {task.key: task.usage.memory_bytes for task in tasks if task.usage is not None and task.usage.memory_bytes}
     active, gone, failed = list[Termination](), list[Termination](), list[Termination]()
     for termination in (*terminations.active, *_by_the_framework(terminations, listed.values(), policy, now)):
+        used = uses.get(termination.key)
+        # Each change is saved on the disk, so small ones are left out.
+        if used is not None and abs(used - termination.memory_bytes) * 8 > termination.memory_bytes:
+            termination = replace(termination, memory_bytes=used)
         if termination.key in listed or termination.key in alive:
             if termination.is_overdue(policy, now):
                 termination = termination.failed("it is still there", now)
@@ -140,6 +147,13 @@ def observed(
 def being_freed(terminations: Terminations) -> frozenset[TaskKey]:
     """The tasks that count as being freed."""
     return frozenset(termination.key for termination in terminations.active if termination.is_under_way)
+
+
+def freeing_bytes(terminations: Terminations) -> dict[TaskKey, int]:
+    """The memory that each of the tasks that count as being freed was last seen to use."""
+    return {
+        termination.key: termination.memory_bytes for termination in terminations.active if termination.is_under_way
+    }
 
 
 def history(terminations: Terminations, policy: TerminationPolicy, now: float) -> History:

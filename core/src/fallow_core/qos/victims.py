@@ -1,7 +1,8 @@
 """Chooses the tasks to terminate for a need: the set with the least harm that frees enough.
 
 Masters are chosen only if nothing else suffices, and applications above their termination budget only if no others do;
-then the least harm decides (`harm`), and with equal harm the newest task. If all tasks together do not suffice, masters
+then the least harm decides (`harm`), and with equal harm the newest task. Before all that, tasks of accounts that a
+need names first are chosen, and others only for what these do not free. If all tasks together do not suffice, masters
 are chosen only for a critical need. No task of a restored account is chosen.
 
 A gang loses only members that it can spare, or all members here. Members elsewhere that become useless are part of the
@@ -85,11 +86,32 @@ class Choice:
 
 def choose(need: Need, view: NodeView, policy: TerminationPolicy, history: History) -> Choice:
     """Choose the victims for a need."""
+    if need.first:
+        return _above_fair_first(need, view, policy, history)
     masters = need.masters
     choice = _choose(need, view, policy, history, "" if masters else "it is a master")
     if masters and choice.shortfall and not need.critical and any(c.task.is_master for c in choice.victims):
         return _choose(need, view, policy, history, MASTERS_WOULD_NOT_SUFFICE)
     return choice
+
+
+def _above_fair_first(need: Need, view: NodeView, policy: TerminationPolicy, history: History) -> Choice:
+    """The victims of accounts that come first, and for what is still lacking those of the others."""
+    every = frozenset(task.cluster for task in view.tasks) if need.clusters is None else need.clusters
+    stage = replace(need, first=frozenset())
+    first = choose(replace(stage, clusters=every & need.first), view, policy, history)
+    if not first.shortfall:
+        return replace(first, need=need)
+    rest = choose(replace(stage, clusters=every - need.first, amount=first.shortfall), view, policy, history)
+    both = {key: why for key, why in rest.ineligible.items() if key in first.ineligible}
+    return Choice(
+        need=need,
+        victims=first.victims + rest.victims,
+        runners_up=first.runners_up + rest.runners_up,
+        ineligible=both,
+        freed=first.freed + rest.freed,
+        shortfall=rest.shortfall,
+    )
 
 
 def _choose(need: Need, view: NodeView, policy: TerminationPolicy, history: History, spares_masters: str) -> Choice:

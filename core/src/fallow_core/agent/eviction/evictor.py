@@ -156,6 +156,7 @@ class Evictor:
             tasks=self.tasks,
             tasks_complete=bool(lists) and complete == frozenset(lists),
             terminating=terminations.being_freed(self.terminations),
+            freeing_bytes=terminations.freeing_bytes(self.terminations),
             termination_budget_bytes=termination_budget_bytes,
             stopped=stopped,
             restored=restored,
