@@ -12,10 +12,15 @@ STRANGER = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 
 
-@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
-def test_a_folder_in_which_others_can_make_files_is_refused_also_a_sticky_one(tmp_path: Path, mode: int) -> None:
+@pytest.mark.parametrize(
+    ("mode", "advice"),
+    [(0o770, "chmod go-w"), (0o707, "chmod go-w"), (0o1777, "take a directory of its own below it")],
+)
+def test_a_folder_in_which_others_can_make_files_is_refused_also_a_sticky_one(
+    tmp_path: Path, mode: int, advice: str
+) -> None:
     tmp_path.chmod(mode)
-    with pytest.raises(UntrustedPathError, match=f"{tmp_path} can be changed by users other than .* chmod go-w"):
+    with pytest.raises(UntrustedPathError, match=f"{tmp_path} can be changed by users other than .*: {advice}"):
         trusted_path.check_folder(tmp_path)
 
 

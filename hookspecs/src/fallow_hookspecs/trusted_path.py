@@ -50,7 +50,7 @@ def walk(folder: str | os.PathLike[str], own_uid: int, *, make_mode: int | None 
             found = os.lstat(current)
             continue
         step = below(current, part)
-        if make_mode is not None:
+        if make_mode is not None and not os.path.lexists(step):
             with contextlib.suppress(FileExistsError):
                 Path(step).mkdir(make_mode)
         status = os.lstat(step)
@@ -77,9 +77,9 @@ def check_folder(folder: str | os.PathLike[str], own_uid: int | None = None) -> 
     return _owned_alone(*walk(Path(folder).absolute(), os.geteuid() if own_uid is None else own_uid))
 
 
-def make_folder(folder: str | os.PathLike[str], mode: int) -> str:
+def make_folder(folder: str | os.PathLike[str], mode: int, own_uid: int | None = None) -> str:
     """As `check_folder`; directories that are missing are made with a mode, below checked ones only."""
-    return _owned_alone(*walk(Path(folder).absolute(), os.geteuid(), make_mode=mode))
+    return _owned_alone(*walk(Path(folder).absolute(), os.geteuid() if own_uid is None else own_uid, make_mode=mode))
 
 
 def create(path: str | os.PathLike[str], mode: int = 0o644) -> int:
@@ -165,8 +165,9 @@ def _owned_alone(path: str, found: os.stat_result) -> str:
 def _check_mode(path: str, found: os.stat_result) -> None:
     if found.st_mode & _OTHERS_WRITE:
         mode = stat.S_IMODE(found.st_mode)
+        advice = "take a directory of its own below it" if found.st_mode & stat.S_ISVTX else f"chmod go-w {path}"
         raise UntrustedPathError(
-            f"{path} can be changed by users other than {user(found.st_uid)} (mode {mode:04o}): chmod go-w {path}"
+            f"{path} can be changed by users other than {user(found.st_uid)} (mode {mode:04o}): {advice}"
         )
 
 

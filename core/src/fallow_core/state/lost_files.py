@@ -6,6 +6,7 @@ person gives it up; then it is renamed, never deleted.
 
 import json
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from fallow_core.errors import StateError
 
 COMMAND = "fallow accept-lost-state"
 LONGEST_REASON = 160
+LARGEST_BYTES = 64 << 20
+"""The journal of 20,000 nodes is a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +58,18 @@ def reading() -> Iterator[None]:
 
 
 def text_of(path: Path) -> bytes:
-    """The bytes of a file that has some.
+    """The bytes of a file that has some. Neither a link is followed nor is a pipe waited for.
 
-    :raises NotReadableError: it is empty, or contains NUL bytes.
+    :raises NotReadableError: it is empty, too large, or no regular file.
     :raises OSError: it cannot be read.
     """
-    text = path.read_bytes()
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotReadableError("is no regular file")
+        text = file.read(LARGEST_BYTES + 1)
+    if len(text) > LARGEST_BYTES:
+        raise NotReadableError(f"is larger than {LARGEST_BYTES} bytes, and no Fallow writes such a file")
     if not text.strip():
         raise NotReadableError("is empty")
     return text

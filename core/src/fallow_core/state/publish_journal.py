@@ -25,7 +25,7 @@ from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import SwitchState
 from fallow_core.planner.memory import Acceptance, Change, Memory, Original
 from fallow_core.planner.switches import Switch
-from fallow_core.state import durable, lost_files
+from fallow_core.state import directory, durable, lost_files
 from fallow_core.state.lost_files import LostFile, NotReadableError
 from fallow_hookspecs import Resources
 
@@ -107,7 +107,7 @@ class Journal:
     def _append(self, line: str) -> bool:
         """Whether the line was added; not if the file is gone. One that was not added whole is cut off again."""
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
@@ -129,17 +129,18 @@ class Journal:
 
 
 def load(state_dir: Path) -> Journal:
-    """The journal in a state directory, which is made if it is missing. No file is changed.
+    """The journal in a state directory, which is empty if that is missing. No file is changed.
 
-    :raises StateError: the directory cannot be made or read.
+    :raises StateError: the directory cannot be read.
     """
     memory, lost, cut_off = Memory(), list[LostFile](), False
     readable: list[Path] = []
     try:
-        _make(state_dir)
         paths = _files(state_dir)
+    except FileNotFoundError:
+        paths = []
     except OSError as error:
-        raise _unusable(state_dir, error) from error
+        raise directory.unusable(state_dir, error) from error
     for path in paths:
         try:
             with lost_files.reading():
@@ -186,32 +187,26 @@ def _put_together(memory: Memory, newer: Memory) -> None:
     memory.originals = originals
 
 
-def lock(state_dir: Path) -> int:
-    """Keep every other Fallow away from a state directory; it is free again when the descriptor is closed.
+def lock(state_dir: Path, user: int | None = None) -> int:
+    """Keep every other Fallow away from a state directory, which is made if it is missing; it is free again when the
+    descriptor is closed.
 
-    :raises StateError: another process has it, or it cannot be used.
+    :param user: whose state it is; `None`: that of the user of this process.
+    :raises StateError: another process has it, or it cannot be used, or other users can change it.
     """
+    directory.prepare(state_dir, user)
     try:
-        _make(state_dir)
-        descriptor = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _unusable(state_dir, error) from error
+        raise directory.unusable(state_dir, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
         if isinstance(error, BlockingIOError):
             raise StateError(f"a Fallow is running already: it uses the state directory {state_dir}") from None
-        raise _unusable(state_dir, error) from error
+        raise directory.unusable(state_dir, error) from error
     return descriptor
-
-
-def _make(state_dir: Path) -> None:
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def _unusable(state_dir: Path, error: OSError) -> StateError:
-    return StateError(f"cannot use the state directory {state_dir}: {error.strerror}; set stateDir")
 
 
 _FIELDS = ("known", "in_flight", "originals", "refreshed", "switches", "accepted")
