@@ -136,7 +136,7 @@ def with_line(text: str) -> str:
         (with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]}}'), "Infinity"),
         (with_line(f'{{"in_flight": [[{ROW_TEXT}, 0]]}}'), "0 is no list"),
         (with_line(f'{{"known": [[{ROW_TEXT}, "yes"]]}}'), "'yes' is no bool"),
-        (with_line('{"known": [[["n1", "yarn/etl", 7], true]]}'), "7 is no str"),
+        (with_line('{"known": [[["n1", "yarn/etl", 7], true]]}'), "7 is no text"),
         (with_line(f'{{"originals": [[{ROW_TEXT}, {{"size": null}}]]}}'), "line 2: "),
         (with_line(f'{{"refreshed": [[{ROW_TEXT}, "yesterday"]]}}'), "'yesterday' is no time"),
         (with_line('{"switches": [["yarn/etl", {"state": "off", "who": "", "when": 0, "why": ""}]]}'), "'off'"),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fallow_core.errors import StateError
+from fallow_core.state import values
 
 COMMAND = "fallow accept-lost-state"
 LONGEST_REASON = 160
@@ -84,7 +85,7 @@ def decoded(line: bytes, where: str = "") -> Any:
     if b"\0" in line:
         raise NotReadableError(f"contains NUL bytes{where}, as after a power cut")
     try:
-        return json.loads(line, parse_constant=_refuse)
+        return json.loads(line, parse_constant=_refuse, parse_float=values.finite)
     except (ValueError, RecursionError) as error:
         raise NotReadableError(f"is not JSON{where} ({error!s:.{LONGEST_REASON}})") from error
 

@@ -11,7 +11,6 @@ knows of sizes found first counts, as it is older, and of everything else what t
 
 import fcntl
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -25,7 +24,7 @@ from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import SwitchState
 from fallow_core.planner.memory import Acceptance, Change, Memory, Original
 from fallow_core.planner.switches import Switch
-from fallow_core.state import directory, durable, lost_files
+from fallow_core.state import directory, durable, lost_files, values
 from fallow_core.state.lost_files import LostFile, NotReadableError
 from fallow_hookspecs import Resources
 
@@ -256,63 +255,41 @@ def _change(data: dict[str, Any]) -> Change:
 
 
 def _row_key(data: Any) -> RowKey:
-    node, cluster, framework_node = map(_text, data)
+    node, cluster, framework_node = map(values.text, values.of(list, data))
     return RowKey(node, cluster, framework_node)
 
 
 def _sizes(data: Any) -> tuple[Resources, ...]:
-    return tuple(map(_resources, _is(list, data)))
+    return tuple(map(_resources, values.of(list, data)))
 
 
 def _original(data: Any) -> Original:
-    return Original(size=_resources(data["size"]), started=_text(data["started"]))
+    return Original(size=_resources(data["size"]), started=values.text(data["started"]))
 
 
 def _switch(data: Any) -> Switch:
-    who, why = _text(data["who"]), _text(data["why"])
-    return Switch(state=SwitchState(data["state"]), who=who, when=_time(data["when"]), why=why)
+    who, why = values.text(data["who"]), values.text(data["why"])
+    return Switch(state=SwitchState(data["state"]), who=who, when=values.seconds(data["when"]), why=why)
 
 
 def _acceptance(data: Any) -> Acceptance:
-    return Acceptance(who=_text(data["who"]), when=_time(data["when"]), why=_text(data["why"]))
-
-
-def _resources(data: Any) -> Resources:
-    return Resources(cpu_milli=_amount(data["cpu_milli"]), memory_bytes=_amount(data["memory_bytes"]))
-
-
-def _amount(data: Any) -> int:
-    if type(data) is not int or data < 0:
-        raise ValueError(f"{data!r:.80} is no amount")
-    return data
-
-
-def _time(data: Any) -> float:
-    if isinstance(data, bool) or not isinstance(data, int | float) or not math.isfinite(data):
-        raise ValueError(f"{data!r:.80} is no time")
-    return float(data)
+    return Acceptance(who=values.text(data["who"]), when=values.seconds(data["when"]), why=values.text(data["why"]))
 
 
 def _flag(data: Any) -> bool:
-    return bool(_is(bool, data))
+    return values.of(bool, data)
 
 
-def _text(data: Any) -> str:
-    return str(_is(str, data))
-
-
-def _is(kind: type, data: Any) -> Any:
-    if not isinstance(data, kind):
-        raise TypeError(f"{data!r:.80} is no {kind.__name__}")
-    return data
+def _resources(data: Any) -> Resources:
+    return Resources(cpu_milli=values.amount(data["cpu_milli"]), memory_bytes=values.amount(data["memory_bytes"]))
 
 
 _KINDS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "known": (_row_key, _flag),
     "in_flight": (_row_key, _sizes),
     "originals": (_row_key, _original),
-    "refreshed": (_row_key, _time),
-    "switches": (_text, _switch),
-    "accepted": (_text, _acceptance),
+    "refreshed": (_row_key, values.seconds),
+    "switches": (values.text, _switch),
+    "accepted": (values.text, _acceptance),
 }
 """How the keys and the values of each field are read."""
