@@ -623,7 +623,7 @@ def test_no_link_is_followed_in_the_state_directory(tmp_path: Path, name: str) -
 
 def test_a_pipe_in_place_of_a_journal_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "published.jsonl")
-    assert [lost.why for lost in publish_journal.load(tmp_path).lost] == ["is no regular file"]
+    assert [lost.why for lost in publish_journal.load(tmp_path).lost] == ["cannot be read: it is no regular file"]
 
 
 def test_a_journal_that_is_too_large_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

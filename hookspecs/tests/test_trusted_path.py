@@ -109,3 +109,17 @@ def test_what_is_no_directory_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         trusted_path.check_folder(tmp_path / "file" / "below")
+
+
+def test_only_a_regular_file_is_opened_for_reading_and_a_link_only_if_asked(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    for path, follow in ((tmp_path / "file", False), (tmp_path / "link", True)):
+        with os.fdopen(trusted_path.open_regular(path, follow_link=follow)) as file:
+            assert file.read() == "x"
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for name in ("link", "pipe", "."):
+        with pytest.raises(OSError, match=r"symbolic links|no regular file|Is a directory"):
+            trusted_path.open_regular(tmp_path / name)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

@@ -92,6 +92,22 @@ def create(path: str | os.PathLike[str], mode: int = 0o644) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
 
 
+def open_regular(path: str | os.PathLike[str], *, follow_link: bool = False) -> int:
+    """A descriptor for reading a regular file. No pipe is waited for, and no link at its end is followed unless asked.
+
+    :raises OSError: it is no regular file, or cannot be opened.
+    """
+    link = 0 if follow_link else os.O_NOFOLLOW
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | link)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+
+
 def target(file: str | os.PathLike[str], own_uid: int | None = None) -> Path:
     """The path of a file without symbolic links: what `file` is, or what it leads to. Only root and this user can
     replace it, or lead elsewhere. The file itself may belong to anyone, and need not be there.

@@ -143,7 +143,7 @@ def test_no_lock_is_made_through_a_link(path: Path) -> None:
 
 def test_a_pipe_in_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "exclude")
-    with pytest.raises(ListFileError, match="is no file of at most"):
+    with pytest.raises(ListFileError, match="cannot be read: it is no regular file"):
         ListFile(tmp_path / "exclude").read()
 
 

@@ -6,7 +6,6 @@ person gives it up; then it is renamed, never deleted.
 
 import json
 import os
-import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 
 from fallow_core.errors import StateError
 from fallow_core.state import values
+from fallow_hookspecs import trusted_path
 
 COMMAND = "fallow accept-lost-state"
 LONGEST_REASON = 160
@@ -61,13 +61,10 @@ def reading() -> Iterator[None]:
 def text_of(path: Path) -> bytes:
     """The bytes of a file that has some. Neither a link is followed nor is a pipe waited for.
 
-    :raises NotReadableError: it is empty, too large, or no regular file.
-    :raises OSError: it cannot be read.
+    :raises NotReadableError: it is empty, or too large.
+    :raises OSError: it cannot be read, or is no regular file.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise NotReadableError("is no regular file")
+    with os.fdopen(trusted_path.open_regular(path), "rb") as file:
         text = file.read(LARGEST_BYTES + 1)
     if len(text) > LARGEST_BYTES:
         raise NotReadableError(f"is larger than {LARGEST_BYTES} bytes, and no Fallow writes such a file")

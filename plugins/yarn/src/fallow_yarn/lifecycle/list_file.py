@@ -6,7 +6,6 @@ would choose which file is written.
 
 import fcntl
 import os
-import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -100,11 +99,11 @@ class ListFile:
 
     def _read(self) -> tuple[str, os.stat_result]:
         try:
-            descriptor = os.open(self._target(), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = trusted_path.open_regular(self._target())
             with os.fdopen(descriptor, encoding="utf-8", newline="") as file:
                 status = os.fstat(descriptor)
-                if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_BYTES:
-                    raise ListFileError(f"{self.path} is no file of at most {LARGEST_BYTES} bytes")
+                if status.st_size > LARGEST_BYTES:
+                    raise ListFileError(f"{self.path} has more than {LARGEST_BYTES} bytes")
                 return file.read(LARGEST_BYTES), status
         except FileNotFoundError:
             raise ListFileError(

@@ -4,10 +4,11 @@ Without these, files that include each other many times, or deep nesting, take m
 """
 
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
+
+from fallow_hookspecs import trusted_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,10 +61,7 @@ class ConfXml:
         if not self.files_left:
             raise ConfXmlError(f"with it, more than {MOST_FILES} files are included")
         self.files_left -= 1
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):  # a pipe may never end
-                raise ConfXmlError("it is no regular file")
+        with os.fdopen(trusted_path.open_regular(file, follow_link=True), "rb") as stream:
             text = stream.read(self.bytes_left + 1)
         self.bytes_left -= len(text)
         if self.bytes_left < 0:
