@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fallow_core.model.control_file import ControlFile, file_name
 from fallow_core.node.cgroups import cpu
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
+from fallow_core.node.cgroups.hierarchy import Hierarchy
 
 
 @pytest.mark.parametrize(
@@ -178,3 +180,30 @@ def test_the_calls_reach_real_files(tmp_path: Path) -> None:
     files.remove(folder)
     with pytest.raises(FileNotFoundError):
         files.read(f"{folder}/value")
+
+
+@pytest.mark.parametrize("group", ["..", "../etc", "yarn/../../etc", "yarn/.."])
+def test_no_path_of_a_group_leads_out_of_the_hierarchy(tmp_path: Path, group: str) -> None:
+    """Whoever names it: a plugin, a file of the state directory, or /proc."""
+    (tmp_path / "cgroup" / "yarn").mkdir(parents=True)
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "cgroup.procs").write_text("1\n")
+    tree = Hierarchy(
+        controller="cpu", version=2, mount=str(tmp_path / "cgroup"), root="/", files=Files(), proc_root="/proc"
+    )
+    calls: list[Callable[[], object]] = [
+        lambda: tree.write(group, "cgroup.procs", "2"),
+        lambda: tree.read(group, "cgroup.procs"),
+        lambda: tree.files.make(tree.path(f"{group}/new")),
+        lambda: tree.remove(group),
+    ]
+    for call in calls:
+        with pytest.raises(FileNotFoundError, match="leads out of the hierarchy"):
+            call()
+    assert (tree.identity(group), tree.has(group, "cgroup.procs")) == (None, False)
+    assert (tmp_path / "etc" / "cgroup.procs").read_text() == "1\n"
+
+
+def test_two_dots_within_a_name_are_a_name() -> None:
+    tree = Hierarchy(controller="cpu", version=2, mount="/m", root="/", files=Files(), proc_root="/proc")
+    assert tree.path("a..b/..c", "cpu.max") == "/m/a..b/..c/cpu.max"

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from fallow_core.config.load import load
 from fallow_core.config.models import ClusterFile, CoreFile
+from fallow_core.config.qos_models import Group
 from fallow_core.config.settings import Config
 from fallow_core.errors import ConfigError, PluginLoadError
 from fallow_core.model.node_policies import Layer, NodeChange, NodePolicies, Pool, ResourceChange, Schedule, Window
@@ -514,3 +515,11 @@ def test_a_plugin_whose_model_cannot_be_imported_is_told(etc: Etc) -> None:
     (told,) = etc.load().problems
     source = "plugin 'alpha' of fallow-fake 1.2 (fake:PLUGIN)"
     assert str(told) == f"{told.file}:4: plugin: {source} has no model of spec: ImportError: no protobuf"
+
+
+@pytest.mark.parametrize("group", ["..", "../etc", "/a/../../etc", "web.slice/.."])
+def test_a_group_outside_of_the_hierarchy_is_refused(group: str) -> None:
+    adapter = TypeAdapter(Group)
+    assert adapter.validate_python("/web..slice/a/") == "web..slice/a"
+    with pytest.raises(ValidationError, match=r"expected a path below the cgroup root, without \.\."):
+        adapter.validate_python(group)

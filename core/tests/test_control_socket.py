@@ -103,7 +103,7 @@ def test_a_control_group_that_does_not_exist_is_a_clear_error_and_leaves_no_sock
 def test_a_group_that_the_socket_cannot_be_given_to_is_a_clear_error(
     serve: Serve, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "chown", refuse)
@@ -377,3 +377,27 @@ def test_a_fallow_that_does_not_answer_is_a_clear_error(path: Path, monkeypatch:
         server.listen()
         with pytest.raises(ControlError, match=f"no answer from the Fallow that serves {path}: timed out"):
             ask(path, {})
+
+
+# A path that others can change
+
+
+def test_a_socket_is_not_opened_where_others_can_put_another_one(path: Path) -> None:
+    path.parent.mkdir()
+    path.parent.chmod(0o777)
+    with pytest.raises(
+        ControlError, match=rf"cannot open the control socket .*: {path.parent} can be changed by users"
+    ):
+        ControlServer(path, None, echo)
+    assert not path.exists()
+
+
+def test_a_link_in_place_of_the_socket_is_left_alone_with_what_it_leads_to(path: Path) -> None:
+    path.parent.mkdir()
+    precious = path.parent / "precious"
+    precious.write_text("precious")
+    precious.chmod(0o600)
+    path.symlink_to(precious)
+    with pytest.raises(ControlError, match="exists and is no socket"):
+        ControlServer(path, grp.getgrgid(os.getgid()).gr_name, echo)
+    assert stat.S_IMODE(precious.stat().st_mode) == 0o600

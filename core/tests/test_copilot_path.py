@@ -116,7 +116,7 @@ as_root = pytest.mark.skipif(UID != 0, reason="only root can give files away")
 @as_root
 def test_a_directory_of_another_user_is_refused(place: Path) -> None:
     os.chown(place.parent, STRANGER, 0)
-    assert f"{place.parent} belongs to user {STRANGER}, who could put another socket" in refusal(place)
+    assert f"{place.parent} belongs to user {STRANGER}, who could put something else in its place" in refusal(place)
 
 
 @as_root

@@ -51,7 +51,7 @@ def failing(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize(
     "break_it",
     [
-        lambda patch: patch.setattr(Path, "open", failing),
+        lambda patch: patch.setattr(os, "open", failing),
         lambda patch: patch.setattr(os, "fsync", failing),
         lambda patch: patch.setattr(Path, "replace", failing),
     ],
@@ -66,3 +66,12 @@ def test_where_it_cannot_be_written_the_old_content_stays(
         with pytest.raises(OSError, match="No space left"):
             durable.write(file, "new")
     assert file.read_text() == "old"
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("precious")
+    for name in ("x.part", "x.json"):
+        (tmp_path / name).symlink_to("other")
+    durable.write(tmp_path / "x.json", "new")
+    assert (tmp_path / "other").read_text() == "precious"
+    assert (tmp_path / "x.json").read_text() == "new"

@@ -145,3 +145,10 @@ def test_a_file_that_may_not_be_read_is_no_row(tmp_path: Path) -> None:
     file = GrantFile(tmp_path / "row.json", "n1")
     assert file.row(0.0, WALL) is None
     assert os.strerror(21) in file.why
+
+
+def test_a_pipe_is_no_row_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "row.json")
+    file = GrantFile(tmp_path / "row.json", "n1")
+    assert file.row(0.0, WALL) is None
+    assert "it is no regular file" in file.why

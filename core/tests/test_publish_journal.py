@@ -13,7 +13,7 @@ from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import AccountPolicy, ExitMode, Limit, PublishingMode, PublishingPolicy, SwitchState
 from fallow_core.planner.memory import Acceptance, Change, Memory, Original
 from fallow_core.planner.switches import Switch
-from fallow_core.state import publish_journal
+from fallow_core.state import directory, lost_files, publish_journal
 from fallow_hookspecs import Offer, Resources
 
 ROW = RowKey("n1", "yarn/etl", "n1:8041")
@@ -39,21 +39,16 @@ class BrokenDisk:
     def __init__(self) -> None:
         self.broken = True
         self._real = {name: getattr(os, name) for name in ("open", "write", "fsync", "fdatasync")}
-        self._open, self._rename = Path.open, Path.rename
+        self._rename = Path.rename
 
     def _fail(self, code: int) -> None:
         if self.broken:
             raise OSError(code, os.strerror(code))
 
-    def open_whole(self, path: Path, *arguments: Any, **more: Any) -> Any:
-        if path.suffix == ".part":
+    def open(self, path: Any, flags: int, *arguments: Any, **more: Any) -> Any:
+        if flags & os.O_WRONLY:
             self._fail(errno.EROFS)
-        return self._open(path, *arguments, **more)
-
-    def open_line(self, path: Any, *arguments: Any, **more: Any) -> Any:
-        if str(path).endswith(".jsonl"):
-            self._fail(errno.EROFS)
-        return self._real["open"](path, *arguments, **more)
+        return self._real["open"](path, flags, *arguments, **more)
 
     def rename(self, path: Path, target: Path) -> Path:
         self._fail(errno.EACCES)
@@ -75,7 +70,7 @@ def break_disk(monkeypatch: pytest.MonkeyPatch, how: str) -> Callable[[], None]:
     """Writing a journal fails from now on; the result mends it."""
     disk = BrokenDisk()
     stubs: dict[str, list[tuple[object, str, object]]] = {
-        "read-only": [(Path, "open", lambda *a, **k: disk.open_whole(*a, **k)), (os, "open", disk.open_line)],
+        "read-only": [(os, "open", disk.open)],
         "no rename": [(Path, "rename", lambda *a: disk.rename(*a))],
         "full": [(os, "fsync", disk.fsync), (os, "fdatasync", disk.fdatasync)],
         "nearly full": [(os, "write", disk.write), (os, "fsync", disk.fsync)],
@@ -96,9 +91,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_the_state_directory_is_made_and_private(tmp_path: Path) -> None:
-    directory = tmp_path / "new" / "state"
-    publish_journal.load(directory).write(Change(**CONTENT))
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    state = tmp_path / "new" / "state"
+    os.close(publish_journal.lock(state))
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
 
 
 def test_a_state_directory_without_a_journal_is_a_first_start(tmp_path: Path) -> None:
@@ -141,7 +136,7 @@ def with_line(text: str) -> str:
         (with_line(f'{{"in_flight": [[{ROW_TEXT}, [{{"cpu_milli": Infinity, "memory_bytes": 1}}]]]}}'), "Infinity"),
         (with_line(f'{{"in_flight": [[{ROW_TEXT}, 0]]}}'), "0 is no list"),
         (with_line(f'{{"known": [[{ROW_TEXT}, "yes"]]}}'), "'yes' is no bool"),
-        (with_line('{"known": [[["n1", "yarn/etl", 7], true]]}'), "7 is no str"),
+        (with_line('{"known": [[["n1", "yarn/etl", 7], true]]}'), "7 is no text"),
         (with_line(f'{{"originals": [[{ROW_TEXT}, {{"size": null}}]]}}'), "line 2: "),
         (with_line(f'{{"refreshed": [[{ROW_TEXT}, "yesterday"]]}}'), "'yesterday' is no time"),
         (with_line('{"switches": [["yarn/etl", {"state": "off", "who": "", "when": 0, "why": ""}]]}'), "'off'"),
@@ -175,11 +170,11 @@ def test_a_newer_version_is_left_to_the_fallow_that_knows_it(tmp_path: Path) -> 
 def test_a_journal_that_may_not_be_read_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish_journal.load(tmp_path).write(Change(**CONTENT))
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, *_: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     with monkeypatch.context() as patch:  # permissions do not stop root
-        patch.setattr(Path, "read_bytes", refuse)
+        patch.setattr(os, "open", refuse)
         assert [lost.why for lost in publish_journal.load(tmp_path).lost] == ["cannot be read: Permission denied"]
     assert publish_journal.load(tmp_path).lost == ()
 
@@ -591,3 +586,47 @@ def test_a_shrink_that_a_kill_kept_from_being_carried_out_is_sent_again_at_once(
     world.start()
     world.run(4)
     assert world.sizes()["a1"].cpu_milli == 5000
+
+
+# Links and directories of others
+
+
+def test_a_state_directory_that_others_can_change_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state").chmod(0o777)
+    with pytest.raises(StateError, match=f"{tmp_path}/state can be changed by users other than .*; set stateDir"):
+        publish_journal.lock(tmp_path / "state")
+    assert not list((tmp_path / "state").iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_the_state_of_a_service_is_for_root_too_when_root_says_so(tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, 12345)
+    with pytest.raises(StateError, match=f"{tmp_path} belongs to user 12345"):
+        publish_journal.lock(tmp_path)
+    os.close(publish_journal.lock(tmp_path, directory.user_of(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["published.jsonl", "lock"])
+def test_no_link_is_followed_in_the_state_directory(tmp_path: Path, name: str) -> None:
+    (tmp_path / "other").write_text(GOOD)
+    (tmp_path / name).symlink_to("other")
+    if name == "lock":
+        with pytest.raises(StateError, match="cannot use the state directory"):
+            publish_journal.lock(tmp_path)
+    else:
+        journal = publish_journal.load(tmp_path)
+        assert [lost.why for lost in journal.lost] == ["cannot be read: Too many levels of symbolic links"]
+        journal.write(Change(**CONTENT))
+    assert (tmp_path / "other").read_text() == GOOD
+
+
+def test_a_pipe_in_place_of_a_journal_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "published.jsonl")
+    assert [lost.why for lost in publish_journal.load(tmp_path).lost] == ["cannot be read: it is no regular file"]
+
+
+def test_a_journal_that_is_too_large_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_files, "LARGEST_BYTES", 100)
+    (tmp_path / "published.jsonl").write_text(GOOD + " " * 100)
+    assert "larger than 100 bytes" in publish_journal.load(tmp_path).lost[0].why

@@ -100,3 +100,14 @@ def test_a_limit_is_an_amount_or_a_share() -> None:
 def test_a_limit_beyond_the_whole_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="%"):
         quantities.cpu_limit(text)
+
+
+@pytest.mark.parametrize("text", ["999999999999999P", "1153P", "9" * 400, 1 << 70])
+def test_more_bytes_than_any_host_has_are_refused(text: object) -> None:
+    with pytest.raises(ValueError, match="512Mi"):
+        quantities.memory_bytes(text)
+
+
+@pytest.mark.parametrize("text", ["1152P", "999999999999999"])
+def test_what_fits_is_accepted(text: str) -> None:
+    assert 0 < quantities.memory_bytes(text) <= quantities.LARGEST

@@ -5,7 +5,7 @@ and specifications, and makes no decisions.
 
 `capacity` has resources and offers, `tasks` tasks, `placement` cgroups, `hooks` the four hooks, `plugin` the object
 that an entry point names, `errors` the errors that mean something to core. `proc_stat` is a helper for plugins that
-identify processes.
+identify processes, `trusted_path` for those that open files which another user could replace.
 """
 
 from fallow_hookspecs.capacity import (

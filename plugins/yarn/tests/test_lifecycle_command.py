@@ -52,7 +52,7 @@ def host(yarn: EmbeddedYarn, exclude: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A cluster whose node is in use."""
     exclude.write_text(TEXT)
     monkeypatch.setattr(command, "POLL_SECONDS", 0.05)
-    host = Host(**places(yarn), user="hadoop")
+    host = Host(**places(yarn), user="hadoop", excludeFiles=[str(exclude)])
     assert call(host, "recommission", "localhost").exit_code == 0
     yarn.nodes["nm1"].end()
     yarn.nodes["nm1"].start()
@@ -110,15 +110,20 @@ def test_what_is_wrong_is_told_and_changes_nothing(
     assert exclude.read_text() == TEXT
 
 
-def test_a_resource_manager_without_an_exclude_file_is_told_with_the_setting(tmp_path: Path) -> None:
-    with EmbeddedYarn(tmp_path / "yarn", Settings(nodes=0, starting_seconds=0)) as yarn:
-        done = call(Host(**places(yarn), user=os.environ.get("USER", "root")), "decommission", "n1")
+def test_the_resource_manager_does_not_choose_which_file_is_written(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text(TEXT)
+    with EmbeddedYarn(tmp_path / "yarn", Settings(starting_seconds=0, exclude_file=precious)) as yarn:
+        done = call(Host(**places(yarn), user=os.environ.get("USER", "root")), "decommission", "localhost")
     assert done.exit_code == 1
-    assert "set yarn.resourcemanager.nodes.exclude-path in its yarn-site.xml" in done.output
+    assert "set spec.excludeFiles to its path on this host" in done.output
+    assert precious.read_text() == TEXT
+    assert [file.name for file in tmp_path.iterdir() if "precious" in file.name] == ["precious"]
 
 
-def test_a_resource_manager_that_is_away_is_told_with_its_address() -> None:
-    done = call(Host(resourceManager={"host": "127.0.0.1", "web": "127.0.0.1:9"}), "decommission", "n1")
+def test_a_resource_manager_that_is_away_is_told_with_its_address(exclude: Path) -> None:
+    away = {"host": "127.0.0.1", "client": "127.0.0.1:9"}
+    done = call(Host(resourceManager=away, excludeFiles=[str(exclude)]), "decommission", "n1")
     assert done.exit_code == 1
     assert "127.0.0.1:9" in done.output
 

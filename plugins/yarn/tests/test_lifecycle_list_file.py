@@ -109,3 +109,45 @@ def test_the_name_of_a_file_says_its_kind(tmp_path: Path) -> None:
         file.hosts()
     with pytest.raises(ListFileError, match="it is not XML"):
         file.change(lambda text: file.kind.with_hosts(text, ["a"], 1))
+
+
+# Files that others can change
+
+
+def test_a_file_in_a_directory_that_others_can_change_is_refused_and_nothing_is_left_there(path: Path) -> None:
+    path.parent.chmod(0o777)
+    for use in (ListFile(path).read, ListFile(path).check_writable, ListFile(path).locked().__enter__):
+        with pytest.raises(ListFileError, match=rf"{path}: {path.parent} can be changed by users other than"):
+            use()
+    assert [file.name for file in path.parent.iterdir()] == ["exclude"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("given", ["theirs", "link"])
+def test_a_link_or_a_directory_of_another_user_is_refused(path: Path, tmp_path: Path, given: str) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "exclude").symlink_to(path)
+    (tmp_path / "link").symlink_to(tmp_path)
+    os.chown(tmp_path / given, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(ListFileError, match="belongs to user 12345, who could put something else in its place"):
+        ListFile(tmp_path / given / "exclude").change(lambda text: text + "evil\n")
+    assert path.read_text() == "# ours\nn1\n"
+
+
+def test_no_lock_is_made_through_a_link(path: Path) -> None:
+    (path.parent / ".exclude.fallow-lock").symlink_to(path.parent / "elsewhere")
+    with pytest.raises(ListFileError, match="cannot be written"), ListFile(path).locked():
+        pass
+    assert not (path.parent / "elsewhere").exists()
+
+
+def test_a_pipe_in_place_of_the_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "exclude")
+    with pytest.raises(ListFileError, match="cannot be read: it is no regular file"):
+        ListFile(tmp_path / "exclude").read()
+
+
+def test_a_new_file_keeps_no_right_to_run_as_its_owner(path: Path) -> None:
+    path.chmod(0o6755)
+    ListFile(path).change(lambda text: text + "n2\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o755

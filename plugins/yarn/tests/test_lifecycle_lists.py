@@ -86,3 +86,9 @@ def test_hosts_put_in_and_taken_out_leave_the_others(before: list[str], changed:
     assert set(kind.hosts(kind.without_hosts(added, changed))) == set(before) - set(changed)
     new = [host for host in changed if host not in before]
     assert kind.without_hosts(kind.with_hosts(text, new, 5), new) == text
+
+
+@pytest.mark.parametrize("depth", [40, 1_000_000])
+def test_deep_nesting_is_an_error(depth: int) -> None:
+    with pytest.raises(HostListError, match="nested deeper than 32 levels"):
+        XmlList().hosts("<hosts>" * depth)

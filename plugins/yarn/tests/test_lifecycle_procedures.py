@@ -146,7 +146,7 @@ def test_one_that_reads_another_file_is_told_with_both(
     out.begin()
     for _ in range(MOST_IGNORED):
         assert out.poll().told_again
-    with pytest.raises(LifecycleError, match=rf"it reads exclude file /etc/hadoop/exclude, and {file} was written"):
+    with pytest.raises(LifecycleError, match=rf"it reads exclude file '/etc/hadoop/exclude', and {file} was written"):
         out.poll()
     assert file.read() == TEXT
 

@@ -68,9 +68,11 @@ def yarn(tmp_path: Path, exclude: Path) -> Iterator[EmbeddedYarn]:
         yield yarn
 
 
-def instance_of(yarn: EmbeddedYarn, clock: Callable[[], float], when: str = "decommission") -> YarnInstance:
+def instance_of(
+    yarn: EmbeddedYarn, clock: Callable[[], float], when: str = "decommission", **more: object
+) -> YarnInstance:
     addresses = {"client": yarn.rm.client_address, "admin": yarn.rm.admin_address, "web": yarn.rm.web_address}
-    given = {"resourceManager": {"host": "127.0.0.1", **addresses}, "whenEmpty": when}
+    given = {"resourceManager": {"host": "127.0.0.1", **addresses}, "whenEmpty": when, **more}
     spec = YarnSpec.model_validate(given)
     return YarnInstance(ClusterConfig(name="etl", roles=frozenset(Role), spec=spec), clock)
 
@@ -108,7 +110,7 @@ def until(test: Callable[[], bool]) -> None:
 
 def test_an_empty_node_leaves_and_comes_back_for_an_offer(yarn: EmbeddedYarn, exclude: Path, clock: Later) -> None:
     node_id = yarn.nodes["nm1"].node_id
-    with closing(instance_of(yarn, clock)) as instance:
+    with closing(instance_of(yarn, clock, excludeFiles=[str(exclude)])) as instance:
         report(instance)
         assert offer(instance, yarn, FLOOR).accepted is not None
         floor = Resources(cpu_milli=1000, memory_bytes=128 * MIB)
@@ -125,7 +127,9 @@ def test_an_empty_node_leaves_and_comes_back_for_an_offer(yarn: EmbeddedYarn, ex
         assert row(instance).in_force == floor
         assert exclude.read_text() == TEXT + "localhost\n"
 
-    with closing(instance_of(yarn, clock)) as instance:  # after a restart of Fallow it knows whose they are
+    with closing(
+        instance_of(yarn, clock, excludeFiles=[str(exclude)])
+    ) as instance:  # after a restart of Fallow it knows whose they are
         assert row(instance).in_force == floor
         answer = offer(instance, yarn, Size(2048, 2))
         assert (answer.accepted, answer.refusal) == (None, Refusal.UNKNOWN_NODE)
@@ -152,7 +156,7 @@ def test_without_an_exclude_file_the_report_says_why_an_empty_node_stays(tmp_pat
     with EmbeddedYarn(tmp_path / "yarn", settings) as yarn, closing(instance_of(yarn, clock)) as instance:
         told = report(instance)
     assert "; empty nodes are not removed: " in told.detail
-    assert "yarn.resourcemanager.nodes.exclude-path" in told.detail
+    assert "set spec.excludeFiles" in told.detail
     assert [row.state for row in told.rows] == [NodeState.RUNNING]
 
 
@@ -178,7 +182,7 @@ def when_empty(manager: FakeManager, exclude: Path, ticks: Ticks) -> WhenEmpty:
     """Both nodes have had an offer."""
     given = {"resourceManager": {"host": "rm"}, "excludeFiles": [str(exclude)], "whenEmpty": "decommission"}
     made = WhenEmpty(YarnSpec.model_validate(given), ticks)
-    made.take(manager, [offered("n1:1", FLOOR), offered("n2:1", FLOOR)], Deadline.after(1))
+    made.take(manager, [offered("n1:1", FLOOR), offered("n2:1", FLOOR)])
     return made
 
 
@@ -193,7 +197,7 @@ def look(when_empty: WhenEmpty, manager: FakeManager, **used: Size) -> None:
         node.node_id: NodeReading(node=node, in_force=FLOOR, used=used.get(node.host, Size(0, 0)))
         for node in manager.nodes(Deadline.after(1))
     }
-    when_empty.poll(manager, nodes, FLOOR, Deadline.after(1))
+    when_empty.poll(manager, nodes, FLOOR)
 
 
 def pass_time(when_empty: WhenEmpty, manager: FakeManager, ticks: Ticks, **used: Size) -> None:
@@ -229,12 +233,12 @@ def test_a_node_that_is_out_stays_out_for_an_offer_below_the_floor_and_is_told_a
     manager.hosts.update(dict.fromkeys(manager.hosts, State.DECOMMISSIONED))
     look(when_empty, manager)
     for size in (Size(0, 0), FLOOR):
-        inside, (answer,) = when_empty.take(manager, [offered("n1:1", size)], Deadline.after(1))
+        inside, (answer,) = when_empty.take(manager, [offered("n1:1", size)])
         assert (inside, answer.accepted) == ([], offered("n1:1", size).total)
         assert when_empty.offered == {"n1:1": answer.accepted}
     recommission(manager, HostLists((ListFile(exclude),)), ["n1"])
     look(when_empty, manager)
-    when_empty.take(manager, [], Deadline.after(1))
+    when_empty.take(manager, [])
     assert when_empty.removed == {"n2:1"}
     assert when_empty.offered == {}
 
@@ -272,7 +276,7 @@ def test_of_a_host_all_node_managers_leave_or_none(when_empty: WhenEmpty, manage
             node.node_id: NodeReading(node=node, in_force=FLOOR, used=Size(0, 0))
             for node in (*manager.nodes(Deadline.after(1)), replace(busy, state=busy_state))
         }
-        when_empty.poll(manager, nodes, FLOOR, Deadline.after(1))
+        when_empty.poll(manager, nodes, FLOOR)
 
     look_with(State.RUNNING)
     ticks.now += EMPTY_SECONDS

@@ -85,11 +85,6 @@ def test_a_state_without_a_name_is_unknown_and_spoils_nothing() -> None:
     assert first.node_id == "h1:45454"
 
 
-def test_a_host_name_that_is_no_text_spoils_nothing() -> None:
-    (node,) = listed(report(b"h\xff"))
-    assert node.host == "h\ufffd"
-
-
 @pytest.mark.parametrize("field", ["node_id", "capability"])
 def test_an_entry_without_id_or_size_is_a_protocol_error(field: str) -> None:
     broken = report(b"h1")
@@ -105,3 +100,22 @@ def test_garbage_is_a_protocol_error_or_a_list(garbage: bytes) -> None:
     except ProtocolError:
         return
     assert len(nodes) <= len(garbage)
+
+
+@pytest.mark.parametrize(
+    "host", [b"h2\nevil", b"h2 evil", b"../etc", b"a/b", b"<host>", b"#h2", b"-h2", b"h2\x1b[2J", b"h\xff", b"a" * 300]
+)
+def test_a_node_whose_host_is_no_host_name_is_left_out_alone(host: bytes) -> None:
+    assert [node.host for node in listed(report(b"h1"), report(host))] == ["h1"]
+
+
+@pytest.mark.parametrize("port", [-1, 65_536, 1 << 30])
+def test_a_node_whose_port_is_no_port_is_left_out_alone(port: int) -> None:
+    other = report(b"h2")
+    other.node_id.port = port
+    assert [node.host for node in listed(report(b"h1"), other)] == ["h1"]
+
+
+@pytest.mark.parametrize("host", [b"n-1.example.com", b"n_1", b"10.0.0.1", b"2001:db8:0:0:0:0:0:1", b"[::1]", b"n1."])
+def test_names_and_addresses_as_hadoop_writes_them_are_hosts(host: bytes) -> None:
+    assert [node.host for node in listed(report(host))] == [host.decode()]

@@ -5,8 +5,9 @@ import pytest
 from plugins.yarn.tests.yarn_fakes import Clock, spec
 from pydantic import ValidationError
 
+from fallow_yarn.errors import CredentialsError
 from fallow_yarn.security.access import access
-from fallow_yarn.security.login import RENEW_SECONDS, Identity, Login, explained, service_at
+from fallow_yarn.security.login import RENEW_SECONDS, Identity, Login, check_keytab, explained, service_at
 from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError
 
@@ -108,3 +109,19 @@ def test_what_the_library_says_comes_with_advice(said: str, advice: str) -> None
     words = explained(Exception(general + said))
     assert words.startswith(said)
     assert advice in words
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o602])
+def test_a_keytab_that_others_can_use_is_refused_with_its_mode_and_the_fix(tmp_path: Path, mode: int) -> None:
+    keytab = tmp_path / "keytab"
+    keytab.touch()
+    keytab.chmod(mode)
+    with pytest.raises(CredentialsError, match=rf"spec.kerberos.keytab: .*\(mode {mode:04o}\).*: chmod 0600 {keytab}"):
+        check_keytab(str(keytab))
+
+
+def test_a_keytab_of_ones_own_is_used_and_one_that_is_missing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "keytab").touch(0o600)
+    check_keytab(str(tmp_path / "keytab"))
+    with pytest.raises(CredentialsError, match="is not there or cannot be read"):
+        check_keytab(str(tmp_path / "nothing"))

@@ -1,9 +1,11 @@
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
 
+from fallow_yarn.settings.conf_xml import DEEPEST, MOST_BYTES, MOST_FILES
 from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties, Property, read_folder
 from fallow_yarn.settings.rm_addresses import addresses_in, rm_addresses
@@ -132,3 +134,49 @@ def test_a_variable_of_the_environment_is_replaced_by_its_default_where_it_is_em
     assert text("${env.A-d}", A="") == ""
     assert text("${env.A-d}") == "d"
     assert text("${env.A}", A=" v ") == "v"
+
+
+# Files without end
+
+
+def include(name: str, times: int) -> str:
+    return f'<xi:include href="{name}"/>' * times
+
+
+def test_a_tree_of_includes_is_read_up_to_a_number_of_files(tmp_path: Path) -> None:
+    """Ten includes in each of seven files that follow each other: ten million files."""
+    for number in range(7):
+        (tmp_path / f"f{number}.xml").write_text(xml({}, include(f"f{number + 1}.xml", 10)))
+    (tmp_path / "f7.xml").write_text(xml({"a": "b"}))
+    with pytest.raises(HadoopConfError, match=f"more than {MOST_FILES} files are included"):
+        read_folder(write(tmp_path, {}, more=include("f0.xml", 1)))
+
+
+def test_files_are_read_up_to_a_number_of_bytes_together(tmp_path: Path) -> None:
+    (tmp_path / "big.xml").write_text(xml({"a": "b"}) + " " * (MOST_BYTES // 3))
+    assert read_folder(write(tmp_path, {}, more=include("big.xml", 2))).text("a") == "b"
+    with pytest.raises(HadoopConfError, match=f"it and the files before it have more than {MOST_BYTES} bytes"):
+        read_folder(write(tmp_path, {}, more=include("big.xml", 3)))
+
+
+@pytest.mark.parametrize("depth", [DEEPEST, 100_000])
+def test_deep_nesting_is_an_error(tmp_path: Path, depth: int) -> None:
+    (tmp_path / "yarn-site.xml").write_text("<configuration>" * depth + xml({}) + "</configuration>" * depth)
+    with pytest.raises(HadoopConfError, match=f"nested deeper than {DEEPEST} levels"):
+        read_folder(str(tmp_path))
+
+
+def test_entities_that_grow_are_an_error(tmp_path: Path) -> None:
+    grown = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 9))
+    start = f'<!DOCTYPE x [<!ENTITY e0 "{"a" * 10}">{grown}]>'
+    text = "<configuration><property><name>a</name><value>&e8;</value></property></configuration>"
+    (tmp_path / "yarn-site.xml").write_text(start + text)
+    with pytest.raises(HadoopConfError, match="it is not XML: "):
+        read_folder(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["core-site.xml", "more.xml"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(HadoopConfError, match=r"no regular file|does not exist"):
+        read_folder(write(tmp_path, {}, more=include("more.xml", 1)))

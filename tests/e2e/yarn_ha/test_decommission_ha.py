@@ -57,9 +57,9 @@ def pair(hadoop_jars: Jars, tmp_path_factory: pytest.TempPathFactory, exclude: P
 
 
 @pytest.fixture(scope="module")
-def fallow(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fallow]:
+def fallow(pair: Pair, tmp_path_factory: pytest.TempPathFactory, exclude: Path) -> Iterator[Fallow]:
     """A configuration that knows both by the cluster's own files; no `fallow run`."""
-    spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER}
+    spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER, "excludeFiles": [str(exclude)]}
     with Fallow(tmp_path_factory.mktemp("f"), {"real": spec}, cpu_reserved_milli=0, memory_limit_mb=1024) as fallow:
         yield fallow
 

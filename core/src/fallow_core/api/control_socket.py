@@ -25,6 +25,7 @@ from typing import Any, cast
 
 from fallow_core.errors import ControlError, FallowError, NotRunningError
 from fallow_core.log import event
+from fallow_hookspecs import trusted_path
 
 log = logging.getLogger("fallow.control")
 
@@ -202,8 +203,8 @@ def user_name(uid: int) -> str:
 def _make_way(path: Path) -> None:
     """Make the socket's directory, and remove a socket that nobody serves."""
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        if not path.exists():
+        trusted_path.make_folder(path.parent, 0o755)
+        if not os.path.lexists(path):
             return
         is_socket = stat.S_ISSOCK(path.lstat().st_mode)
         answer = _probed(path) if is_socket else 0
@@ -232,8 +233,9 @@ def _not_opened(path: Path, error: OSError) -> ControlError:
 
 def _open_to_group(path: Path, group: str) -> None:
     try:
-        os.chown(path, -1, grp.getgrnam(group).gr_gid)
-        path.chmod(0o660)
+        gid = grp.getgrnam(group).gr_gid
+        os.chown(path, -1, gid, follow_symlinks=False)
+        path.chmod(0o660)  # its directory was checked, so nobody has put a link in its place
     except KeyError:
         raise ControlError(f"controlGroup: there is no group {group!r} on this host") from None
     except OSError as error:

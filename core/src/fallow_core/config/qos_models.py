@@ -12,7 +12,14 @@ from fallow_core.model.take_back_policy import LEAST_NOTICE_SECONDS, TakeBackPol
 
 _TAKE_BACK, _QOS = TakeBackPolicy(), QosPolicy()
 
-Group = Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$"), AfterValidator(lambda group: group.strip("/"))]
+
+def _inside(group: str) -> str:
+    if ".." in group.split("/"):
+        raise ValueError("expected a path below the cgroup root, without ..")
+    return group.strip("/")
+
+
+Group = Annotated[str, Field(pattern=r"^/?[^/\s][^\s]*$"), AfterValidator(_inside)]
 
 
 class TakeBackModel(Model):

@@ -1,11 +1,13 @@
 """`fallow run` as the controller of an agent on the same host: it writes the row of its ledger for it."""
 
 import logging
+import os
 from pathlib import Path
 
 from fallow_core.controller.controller import Controller
 from fallow_core.log import event
 from fallow_core.state.node_grant import AccountGrant, NodeGrant, encoded
+from fallow_hookspecs import trusted_path
 
 log = logging.getLogger("fallow.run")
 
@@ -50,7 +52,9 @@ class GrantWriter:
         self._next_at = now + EVERY_SECONDS
         part = self._path.with_suffix(".part")
         try:
-            part.write_text(encoded(row_of(controller, node, wall_now)))
+            trusted_path.check_folder(part.parent)
+            with os.fdopen(trusted_path.create(part), "w") as file:
+                file.write(encoded(row_of(controller, node, wall_now)))
             part.replace(self._path)
         except OSError as error:
             event(log, logging.ERROR, "ledger_row_not_written", file=self._path, reason=error.strerror)

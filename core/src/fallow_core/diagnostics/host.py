@@ -1,5 +1,6 @@
 """What Fallow itself needs of this host and its user."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,8 +8,9 @@ from fallow_core.diagnostics.needs import missing_capabilities
 from fallow_core.node.kernel_events import KernelEvents
 from fallow_core.node.procfs import PROC_ROOT
 from fallow_core.node.quick_probe import QuickProbe
+from fallow_core.state import directory
 from fallow_core.state.run_marker import RunMarker
-from fallow_hookspecs import Finding
+from fallow_hookspecs import Finding, trusted_path
 
 NEEDED_CAPABILITIES = ("CAP_DAC_READ_SEARCH", "CAP_SYS_PTRACE")
 """What reading `/proc/PID/fd` of other users takes."""
@@ -48,9 +50,9 @@ def processes_of_others(proc_root: Path) -> Finding:
 def _state_dir(path: Path) -> Finding:
     subject = "state directory"
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        trusted_path.make_folder(path, directory.MODE, directory.user_of(path))
         probe = path / ".doctor"
-        probe.touch()
+        os.close(trusted_path.create(probe))
         probe.unlink()
     except OSError as error:
         advice = "set stateDir to a directory that Fallow's user can write, and that outlives a restart"

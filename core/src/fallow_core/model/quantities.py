@@ -10,6 +10,9 @@ from fractions import Fraction
 
 from fallow_core.model.policy import Limit
 
+LARGEST = 1 << 60
+"""The most milli-cores or bytes: larger amounts are mistakes, and overflow where they are added up."""
+
 _CPU_TEXT = "expected cores such as 2 or 0.5, or milli-cores such as 500m, not finer than 1m"
 _MEMORY_TEXT = "expected bytes such as 1000000000, or with a unit such as 512Mi, 4GiB or 2G, in whole bytes"
 _PERCENT_TEXT = "expected whole percent from 0 to 100, such as 65 or 65%"
@@ -105,4 +108,6 @@ def _text(value: object) -> str:
 def _whole(value: Fraction, allowed: str) -> int:
     if value.denominator != 1:
         raise ValueError(allowed)
+    if value > LARGEST:
+        raise ValueError(f"{allowed}; and at most {LARGEST}")
     return value.numerator

@@ -14,9 +14,12 @@ from fallow_core.planner.switches import Switch
 from fallow_hookspecs import RESOURCE_NAMES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from fallow_core.ledger.due_offers import DueOffer
+
+MOST_GONE = 16
+"""More NodeManagers of one cluster than this are not away from one host and come back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +96,20 @@ def change_of(
     wall_now: float,
     *,
     lends: bool,
+    is_gone: Callable[[RowKey], bool],
 ) -> Change:
     """What differs from what is remembered.
 
-    The sizes found first are never forgotten: a node that is lost may come back with the size that it was last sent.
+    The size found first is kept when its row is gone: a node that is lost may come back with the size that it was last
+    sent. Of such rows `MOST_GONE` are kept for each node and cluster, those found last: a NodeManager without a fixed
+    port is a new row at each start, and the rows before never come back.
 
     :param rows: the rows that may have changed; `None` for one that is gone.
     :param kept: rows of which nothing is forgotten, as nobody has reported them yet, or their cluster is not
     configured.
     :param sendings: what is sent now: it counts as in flight from now on.
     :param lends: sizes are sent; otherwise rows that nobody resized need not be known after a restart.
+    :param is_gone: whether the cluster of a row reports, and does not name it.
     """
     known: dict[RowKey, bool | None] = {}
     in_flight: dict[RowKey, tuple[Resources, ...] | None] = {}
@@ -125,6 +132,7 @@ def change_of(
         original = _original(row, before, sending.started)
         if original is not None and original != before:
             originals[row.key] = original
+    originals |= dict.fromkeys(_not_needed(memory, originals.keys() - memory.originals.keys(), is_gone))
     return Change(known=known, in_flight=in_flight, originals=originals, refreshed=refreshed)
 
 
@@ -133,6 +141,16 @@ def may_go_unrecorded(sending: Sending, memory: Memory) -> bool:
     newest = [(sending.row.newest(name), sending.due.size.amount(name)) for name in RESOURCE_NAMES]
     shrinks = all(old is not None and old >= new for old, new in newest)
     return shrinks and sending.row.key in memory.originals
+
+
+def _not_needed(memory: Memory, found: Collection[RowKey], is_gone: Callable[[RowKey], bool]) -> Iterator[RowKey]:
+    """The rows that are gone and too many, where new ones were found."""
+    gone: dict[tuple[str, str], list[RowKey]] = {(key.node, key.cluster): [] for key in found}
+    for key in memory.originals if gone else ():
+        if (key.node, key.cluster) in gone and is_gone(key):
+            gone[key.node, key.cluster].append(key)
+    for keys in gone.values():
+        yield from keys[:-MOST_GONE]
 
 
 def _original(row: Row, known: Original | None, started: str) -> Original | None:

@@ -208,4 +208,10 @@ def _change(
     rows = {key: clusters[key.cluster].rows.get(key) if key.cluster in clusters else None for key in state.unwritten}
     kept = {key for key in rows if key in state.awaited or key.cluster not in state.names}
     lends = state.publishing.mode is PublishingMode.ENFORCE
-    return change_of(state.memory, rows, kept, sendings, wall_now, lends=lends)
+
+    def is_gone(key: RowKey) -> bool:
+        if key in state.awaited or key.cluster not in state.names or key.cluster not in clusters:
+            return False
+        return clusters[key.cluster].reported and key not in clusters[key.cluster].rows
+
+    return change_of(state.memory, rows, kept, sendings, wall_now, lends=lends, is_gone=is_gone)

@@ -9,6 +9,8 @@ from fallow_core.model.task import ApplicationKey, TaskKey
 from fallow_hookspecs import KillAnswer, KillOrder, KillResult
 
 LONGEST_BACK_OFF_SECONDS = 3600.0
+MOST_DOUBLINGS = 30
+"""More exceed the longest back-off anyway, and in the end a float."""
 
 
 class Phase(StrEnum):
@@ -116,7 +118,8 @@ class Termination:
 
     def is_left_alone(self, policy: TerminationPolicy, now: float) -> bool:
         """Whether its back-off time runs, which doubles with each attempt."""
-        seconds = min(policy.back_off_seconds * 2.0 ** (self.attempts - 1), LONGEST_BACK_OFF_SECONDS)
+        doublings = min(self.attempts - 1, MOST_DOUBLINGS)
+        seconds = min(policy.back_off_seconds * 2.0**doublings, LONGEST_BACK_OFF_SECONDS)
         return self.failed_at is not None and now < self.failed_at + seconds
 
 

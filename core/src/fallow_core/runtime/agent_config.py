@@ -11,12 +11,13 @@ from fallow_core.config.problems import Problem
 from fallow_core.config.settings import CORE_FILE, Config, PluginLoader
 from fallow_core.errors import ConfigError
 from fallow_core.state.last_config import CORE_COPY, FOLDER, below
+from fallow_hookspecs import trusted_path
 
 
 def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
     """An agent's configuration at a path, or the last good one, with the present mistake among its problems.
 
-    :raises ConfigError: it is wrong, and no good one was kept.
+    :raises ConfigError: it is wrong, and no good one was kept, or other users can change that.
     """
     try:
         return load(path, load_plugin, as_agent=True)
@@ -24,8 +25,9 @@ def load_or_last(path: Path, load_plugin: PluginLoader) -> Config:
         file = (path / CORE_FILE if path.is_dir() else path).absolute()
         folder = _state_dir(file) / FOLDER
         try:
+            trusted_path.check_folder(folder)  # it says which plugins are loaded, and what is terminated
             kept = load(folder / CORE_COPY, load_plugin, as_agent=True)
-        except ConfigError:
+        except (ConfigError, OSError):
             raise error from None
         problem = Problem(file=file, message=f"{' '.join(str(error).split())}; the last good version is in force")
         moved: dict[str, Any] = {

@@ -65,12 +65,14 @@ class NodeProcess(Protection):
         config: Config,
         clock: Callable[[], float],
         load_plugin: PluginLoader,
+        state_user: int | None = None,
     ) -> None:
         """Read what an earlier process left.
 
+        :param state_user: whose state directory it is; `None`: that of the user of this process.
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
-        self._lock = publish_journal.lock(config.state_dir)
+        self._lock = publish_journal.lock(config.state_dir, state_user)
         super().__init__(this_host(config), config, clock)
         self.builds = Builds(config.clusters, clock, self.wake)
         self.started_at = clock()

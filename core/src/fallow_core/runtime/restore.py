@@ -15,6 +15,7 @@ from fallow_core.api.status import Status
 from fallow_core.config.settings import Config
 from fallow_core.errors import NotRunningError
 from fallow_core.runtime.standalone import Standalone
+from fallow_core.state.directory import user_of
 from fallow_hookspecs import RESOURCE_NAMES, NodeState, ResourceName
 
 LONGEST_SECONDS = 60.0
@@ -35,7 +36,7 @@ def restore(config: Config, who: str, clock: Callable[[], float] = time.monotoni
         changed = asked().changed_groups
         ask(config.control_socket, {"request": "restore"})
     except NotRunningError:
-        with closing(Standalone(config, clock)) as fallow:
+        with closing(Standalone(config, clock, state_user=user_of(config.state_dir))) as fallow:
             changed = fallow.throttling.changed_groups()
             fallow.controller.restore(who)  # before anything is built: nothing else is to be sent
 

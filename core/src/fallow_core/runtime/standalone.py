@@ -37,13 +37,15 @@ class Standalone(NodeProcess):
         clock: Callable[[], float] = time.monotonic,
         load_plugin: PluginLoader = discovery.load,
         row_file: Path | None = None,
+        state_user: int | None = None,
     ) -> None:
         """Read what an earlier process left.
 
         :param row_file: where to write this node's row for an agent.
+        :param state_user: whose state directory it is; `None`: that of the user of this process.
         :raises StateError: the state directory cannot be used, or another Fallow uses it.
         """
-        super().__init__(config, clock, load_plugin)
+        super().__init__(config, clock, load_plugin, state_user)
         self.controller = Controller(
             (self.node,),
             [cluster.name for cluster in config.clusters],

@@ -3,14 +3,17 @@
 import os
 from pathlib import Path
 
+from fallow_hookspecs import trusted_path
+
 
 def write(path: Path, text: str) -> None:
-    """Replace a file: its new content is on the disk when this returns, and until then the old one is.
+    """Replace a file: its new content is on the disk when this returns, and until then the old one is. A link with its
+    name is replaced too, and what it leads to stays.
 
     :raises OSError: it cannot be written; then the old content stays.
     """
     part = path.with_suffix(".part")
-    with part.open("w") as file:
+    with os.fdopen(trusted_path.create(part), "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

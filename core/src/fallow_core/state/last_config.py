@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fallow_core.log import event
-from fallow_core.state import durable
+from fallow_core.state import directory, durable
+from fallow_hookspecs import trusted_path
 
 log = logging.getLogger("fallow.run")
 
@@ -40,12 +41,13 @@ def keep(state_dir: Path, core_file: Path, clusters_dir: Path, cluster_files: It
 
 
 def below(path: Path, folder: Path) -> Path | None:
-    """A path relative to a folder; `None` if it is outside of the folder."""
-    return path.relative_to(folder) if path.is_relative_to(folder) else None
+    """A path relative to a folder; `None` if it is, or may be, outside of the folder."""
+    inside = path.relative_to(folder) if path.is_relative_to(folder) else None
+    return None if inside is None or ".." in inside.parts else inside
 
 
 def _copy(file: Path, copy: Path) -> None:
     text = file.read_text()
     if not copy.exists() or copy.read_bytes() != text.encode():  # a damaged copy need not be a text
-        copy.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        trusted_path.make_folder(copy.parent, directory.MODE)
         durable.write(copy, text)

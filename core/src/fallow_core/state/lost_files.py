@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from fallow_core.errors import StateError
+from fallow_core.state import values
+from fallow_hookspecs import trusted_path
 
 COMMAND = "fallow accept-lost-state"
 LONGEST_REASON = 160
+LARGEST_BYTES = 64 << 20
+"""The journal of 20,000 nodes is a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +59,15 @@ def reading() -> Iterator[None]:
 
 
 def text_of(path: Path) -> bytes:
-    """The bytes of a file that has some.
+    """The bytes of a file that has some. Neither a link is followed nor is a pipe waited for.
 
-    :raises NotReadableError: it is empty, or contains NUL bytes.
-    :raises OSError: it cannot be read.
+    :raises NotReadableError: it is empty, or too large.
+    :raises OSError: it cannot be read, or is no regular file.
     """
-    text = path.read_bytes()
+    with os.fdopen(trusted_path.open_regular(path), "rb") as file:
+        text = file.read(LARGEST_BYTES + 1)
+    if len(text) > LARGEST_BYTES:
+        raise NotReadableError(f"is larger than {LARGEST_BYTES} bytes, and no Fallow writes such a file")
     if not text.strip():
         raise NotReadableError("is empty")
     return text
@@ -75,7 +82,7 @@ def decoded(line: bytes, where: str = "") -> Any:
     if b"\0" in line:
         raise NotReadableError(f"contains NUL bytes{where}, as after a power cut")
     try:
-        return json.loads(line, parse_constant=_refuse)
+        return json.loads(line, parse_constant=_refuse, parse_float=values.finite)
     except (ValueError, RecursionError) as error:
         raise NotReadableError(f"is not JSON{where} ({error!s:.{LONGEST_REASON}})") from error
 

@@ -6,12 +6,14 @@ on.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fallow_core.errors import StateError
+from fallow_hookspecs import trusted_path
 
 FILE_NAME = "node_grant.json"
 VERSION = 1
@@ -154,7 +156,7 @@ class GrantFile:
     def _read(self, now: float) -> None:
         before, self._row, self._wrong = self._row, None, ""
         try:
-            with self.path.open("rb") as file:
+            with os.fdopen(trusted_path.open_regular(self.path, follow_link=True), "rb") as file:
                 self._row = decoded(file.read(LARGEST_BYTES), self._node)
         except OSError as error:
             self._wrong = f"{self.path}: {error.strerror}"

@@ -10,6 +10,7 @@ from typing import Any
 
 from fallow_core.errors import StateError
 from fallow_core.model.control_file import ControlFile
+from fallow_core.state import values
 from fallow_core.state.boot_file import BootFile
 from fallow_core.state.lost_files import LostFile
 
@@ -57,7 +58,7 @@ class OriginalValuesFile:
         :raises StateError: they cannot be written.
         """
         try:
-            self._file.save({name: _values(group) for name, group in groups.items()})
+            self._file.save({name: _plain(group) for name, group in groups.items()})
         except StateError as error:
             raise StateError(f"{error}; no control group is changed") from error
 
@@ -73,7 +74,7 @@ def _file(path: Path, boot_id: str | None) -> BootFile:
     return BootFile(path, "groups", boot_id, EFFECT)
 
 
-def _values(group: ChangedGroup) -> dict[str, Any]:
+def _plain(group: ChangedGroup) -> dict[str, Any]:
     return {
         "identity": group.identity,
         "clusters": sorted(group.clusters),
@@ -82,22 +83,23 @@ def _values(group: ChangedGroup) -> dict[str, Any]:
     }
 
 
-def _groups(values: Mapping[str, Any]) -> dict[str, ChangedGroup]:
-    return {name: _group(value) for name, value in values.items()}
+def _groups(data: Any) -> dict[str, ChangedGroup]:
+    return {_path(name): _group(value) for name, value in values.of(dict, data).items()}
 
 
-def _group(value: Mapping[str, Any]) -> ChangedGroup:
-    identity, home = value["identity"], value["home"]
+def _group(data: Any) -> ChangedGroup:
+    """A group. What is written to a control file is a text as it is, and not made of anything else."""
+    identity, home = data["identity"], data["home"]
     return ChangedGroup(
-        identity=None if identity is None else int(identity),
-        clusters=frozenset(map(_text, value["clusters"])),
-        originals={ControlFile(file): _text(text) for file, text in value["originals"].items()},
-        home=None if home is None else _text(home),
+        identity=None if identity is None else values.of(int, identity),
+        clusters=frozenset(map(values.text, values.of(list, data["clusters"]))),
+        originals={ControlFile(file): values.text(text) for file, text in values.of(dict, data["originals"]).items()},
+        home=None if home is None else _path(home),
     )
 
 
-def _text(value: object) -> str:
-    """A text as it is: what is written to a control file must not be made of anything else."""
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.80} is no text")
-    return value
+def _path(data: Any) -> str:
+    """The path of a group below the mounted hierarchy."""
+    if ".." in (path := values.text(data)).split("/") or "\0" in path:
+        raise ValueError(f"{path!r:.80} is no path of a group")
+    return path

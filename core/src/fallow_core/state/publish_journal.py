@@ -11,7 +11,6 @@ knows of sizes found first counts, as it is older, and of everything else what t
 
 import fcntl
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -25,7 +24,7 @@ from fallow_core.ledger.rows import RowKey
 from fallow_core.model.policy import SwitchState
 from fallow_core.planner.memory import Acceptance, Change, Memory, Original
 from fallow_core.planner.switches import Switch
-from fallow_core.state import durable, lost_files
+from fallow_core.state import directory, durable, lost_files, values
 from fallow_core.state.lost_files import LostFile, NotReadableError
 from fallow_hookspecs import Resources
 
@@ -107,7 +106,7 @@ class Journal:
     def _append(self, line: str) -> bool:
         """Whether the line was added; not if the file is gone. One that was not added whole is cut off again."""
         try:
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
@@ -129,17 +128,18 @@ class Journal:
 
 
 def load(state_dir: Path) -> Journal:
-    """The journal in a state directory, which is made if it is missing. No file is changed.
+    """The journal in a state directory, which is empty if that is missing. No file is changed.
 
-    :raises StateError: the directory cannot be made or read.
+    :raises StateError: the directory cannot be read.
     """
     memory, lost, cut_off = Memory(), list[LostFile](), False
     readable: list[Path] = []
     try:
-        _make(state_dir)
         paths = _files(state_dir)
+    except FileNotFoundError:
+        paths = []
     except OSError as error:
-        raise _unusable(state_dir, error) from error
+        raise directory.unusable(state_dir, error) from error
     for path in paths:
         try:
             with lost_files.reading():
@@ -186,32 +186,26 @@ def _put_together(memory: Memory, newer: Memory) -> None:
     memory.originals = originals
 
 
-def lock(state_dir: Path) -> int:
-    """Keep every other Fallow away from a state directory; it is free again when the descriptor is closed.
+def lock(state_dir: Path, user: int | None = None) -> int:
+    """Keep every other Fallow away from a state directory, which is made if it is missing; it is free again when the
+    descriptor is closed.
 
-    :raises StateError: another process has it, or it cannot be used.
+    :param user: whose state it is; `None`: that of the user of this process.
+    :raises StateError: another process has it, or it cannot be used, or other users can change it.
     """
+    directory.prepare(state_dir, user)
     try:
-        _make(state_dir)
-        descriptor = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise _unusable(state_dir, error) from error
+        raise directory.unusable(state_dir, error) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
         if isinstance(error, BlockingIOError):
             raise StateError(f"a Fallow is running already: it uses the state directory {state_dir}") from None
-        raise _unusable(state_dir, error) from error
+        raise directory.unusable(state_dir, error) from error
     return descriptor
-
-
-def _make(state_dir: Path) -> None:
-    state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-def _unusable(state_dir: Path, error: OSError) -> StateError:
-    return StateError(f"cannot use the state directory {state_dir}: {error.strerror}; set stateDir")
 
 
 _FIELDS = ("known", "in_flight", "originals", "refreshed", "switches", "accepted")
@@ -261,63 +255,41 @@ def _change(data: dict[str, Any]) -> Change:
 
 
 def _row_key(data: Any) -> RowKey:
-    node, cluster, framework_node = map(_text, data)
+    node, cluster, framework_node = map(values.text, values.of(list, data))
     return RowKey(node, cluster, framework_node)
 
 
 def _sizes(data: Any) -> tuple[Resources, ...]:
-    return tuple(map(_resources, _is(list, data)))
+    return tuple(map(_resources, values.of(list, data)))
 
 
 def _original(data: Any) -> Original:
-    return Original(size=_resources(data["size"]), started=_text(data["started"]))
+    return Original(size=_resources(data["size"]), started=values.text(data["started"]))
 
 
 def _switch(data: Any) -> Switch:
-    who, why = _text(data["who"]), _text(data["why"])
-    return Switch(state=SwitchState(data["state"]), who=who, when=_time(data["when"]), why=why)
+    who, why = values.text(data["who"]), values.text(data["why"])
+    return Switch(state=SwitchState(data["state"]), who=who, when=values.seconds(data["when"]), why=why)
 
 
 def _acceptance(data: Any) -> Acceptance:
-    return Acceptance(who=_text(data["who"]), when=_time(data["when"]), why=_text(data["why"]))
-
-
-def _resources(data: Any) -> Resources:
-    return Resources(cpu_milli=_amount(data["cpu_milli"]), memory_bytes=_amount(data["memory_bytes"]))
-
-
-def _amount(data: Any) -> int:
-    if type(data) is not int or data < 0:
-        raise ValueError(f"{data!r:.80} is no amount")
-    return data
-
-
-def _time(data: Any) -> float:
-    if isinstance(data, bool) or not isinstance(data, int | float) or not math.isfinite(data):
-        raise ValueError(f"{data!r:.80} is no time")
-    return float(data)
+    return Acceptance(who=values.text(data["who"]), when=values.seconds(data["when"]), why=values.text(data["why"]))
 
 
 def _flag(data: Any) -> bool:
-    return bool(_is(bool, data))
+    return values.of(bool, data)
 
 
-def _text(data: Any) -> str:
-    return str(_is(str, data))
-
-
-def _is(kind: type, data: Any) -> Any:
-    if not isinstance(data, kind):
-        raise TypeError(f"{data!r:.80} is no {kind.__name__}")
-    return data
+def _resources(data: Any) -> Resources:
+    return Resources(cpu_milli=values.amount(data["cpu_milli"]), memory_bytes=values.amount(data["memory_bytes"]))
 
 
 _KINDS: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "known": (_row_key, _flag),
     "in_flight": (_row_key, _sizes),
     "originals": (_row_key, _original),
-    "refreshed": (_row_key, _time),
-    "switches": (_text, _switch),
-    "accepted": (_text, _acceptance),
+    "refreshed": (_row_key, values.seconds),
+    "switches": (values.text, _switch),
+    "accepted": (values.text, _acceptance),
 }
 """How the keys and the values of each field are read."""

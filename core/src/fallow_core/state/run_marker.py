@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fallow_core.errors import StateError
-from fallow_core.state import durable
+from fallow_core.state import durable, lost_files, values
+from fallow_core.state.lost_files import NotReadableError
 
 FILE_NAME = "running.json"
 BOOT_ID, VMSTAT = "sys/kernel/random/boot_id", "vmstat"
@@ -33,16 +34,17 @@ class RunMarker:
     def last_run(self) -> LastRun | None:
         """The run whose marker is there; `None` if the last one stopped in order, or this user may not read it."""
         try:
-            content = self._path.read_bytes()
-        except OSError:
+            with lost_files.reading():
+                found = lost_files.decoded(lost_files.text_of(self._path))
+                pid, begun_at = values.amount(found["pid"]), values.seconds(found["since"])
+                boot_id, oom_kills = values.text(found["boot_id"]), values.amount(found["oom_kills"])
+                since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begun_at))
+        except FileNotFoundError:
             return None
-        try:
-            found = json.loads(content)
-            pid, begun_at = int(found["pid"]), float(found["since"])
-            boot_id, oom_kills = str(found["boot_id"]), int(found["oom_kills"])
-            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(begun_at))
-        except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-            return LastRun(why=f"its marker {self._path} is unreadable: {error}")
+        except NotReadableError as error:
+            if isinstance(error.__cause__, PermissionError):
+                return None
+            return LastRun(why=f"its marker {self._path} is unreadable: it {error}")
         return LastRun(pid=f"{pid}", since=since, why=self._why(boot_id, oom_kills))
 
     def begin(self, wall_now: float) -> None:

@@ -4,7 +4,7 @@ Times are those of the kernel's monotonic clock, which continues over a restart 
 the tasks are gone, so the file is then ignored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -12,13 +12,12 @@ from typing import Any
 
 from fallow_core.model.task import ApplicationKey, TaskKey
 from fallow_core.qos.termination import FloorLoss, Hit, Phase, Route, Termination, Terminations
+from fallow_core.state import values
 from fallow_core.state.boot_file import BootFile
 from fallow_core.state.lost_files import LostFile, give_up, name_when_given_up
 
 FILE_NAME = "terminations.json"
 EFFECT = "terminations under way are forgotten, so their grace begins anew"
-
-_TIMES = ("ordered_at", "asked_at", "forced_at", "failed_at")
 
 
 class TerminationsFile:
@@ -59,29 +58,71 @@ def to_json(terminations: Terminations) -> dict[str, Any]:
     }
 
 
-def from_json(values: Mapping[str, Any], now: float) -> Terminations:
+def from_json(data: Mapping[str, Any], now: float) -> Terminations:
     """The terminations from the values of `to_json`. A time in the future becomes `now`: it must not extend a grace.
 
     :raises ValueError, TypeError, LookupError: these are not values of `to_json`.
     """
     return Terminations(
-        active=tuple(_termination(each, now) for each in values["active"]),
+        active=tuple(_termination(each, now) for each in values.of(list, data["active"])),
         hits=tuple(
-            Hit(ApplicationKey(str(cluster), str(name)), min(float(at), now)) for cluster, name, at in values["hits"]
+            Hit(ApplicationKey(values.text(cluster), values.text(name)), _past(at, now))
+            for cluster, name, at in values.of(list, data["hits"])
         ),
         floor_losses=tuple(
-            FloorLoss(str(cluster), str(node), min(float(at), now)) for cluster, node, at in values["floor_losses"]
+            FloorLoss(values.text(cluster), values.text(node), _past(at, now))
+            for cluster, node, at in values.of(list, data["floor_losses"])
         ),
     )
 
 
-def _termination(values: Mapping[str, Any], now: float) -> Termination:
-    times = {name: None if values[name] is None else min(float(values[name]), now) for name in _TIMES}
-    typed = {
-        "key": TaskKey(*values["key"]),
-        "application": ApplicationKey(*values["application"]),
-        "phase": Phase(values["phase"]),
-        "route": Route(values["route"]),
-        "grace_seconds": float(values["grace_seconds"]),
-    }
-    return Termination(**{**values, **typed, **times})
+def _termination(data: Mapping[str, Any], now: float) -> Termination:
+    """A field that is missing has its default, as in a file of an older Fallow; one that is unknown is refused."""
+    if unknown := data.keys() - _FIELDS.keys():
+        raise ValueError(f"unknown field {min(unknown)!r}")
+    return Termination(**{name: _FIELDS[name](value, now) for name, value in data.items()})
+
+
+def _task(data: Any, _now: float) -> TaskKey:
+    return TaskKey(*map(values.text, data))
+
+
+def _application(data: Any, _now: float) -> ApplicationKey:
+    return ApplicationKey(*map(values.text, data))
+
+
+def _text(data: Any, _now: float) -> str:
+    return values.text(data)
+
+
+def _flag(data: Any, _now: float) -> bool:
+    return values.of(bool, data)
+
+
+def _past(data: Any, now: float) -> float:
+    return min(values.seconds(data), now)
+
+
+def _past_if_any(data: Any, now: float) -> float | None:
+    return None if data is None else _past(data, now)
+
+
+_FIELDS: Mapping[str, Callable[[Any, float], Any]] = {
+    "key": _task,
+    "application": _application,
+    "reason": _text,
+    "ordered_at": _past,
+    "grace_seconds": lambda data, _now: values.seconds(data),
+    "ours": _flag,
+    "phase": lambda data, _now: Phase(data),
+    "route": lambda data, _now: Route(data),
+    "asked_at": _past_if_any,
+    "answered": _flag,
+    "withdrawn": _flag,
+    "forced_at": _past_if_any,
+    "failed_at": _past_if_any,
+    "note": _text,
+    "attempts": lambda data, _now: values.amount(data),
+    "floor_of": _text,
+}
+"""How the value of each field is read, where the time is `now`."""

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from fallow_hookspecs import trusted_path
 from fallow_hookspecs.copilot import CopilotError
 
 DIRECTORY_MODE: Final = 0o700
@@ -18,18 +19,19 @@ LONGEST_PATH_BYTES: Final = 107
 def prepare(path: Path) -> None:
     """Create the directory if it is missing (not its parents), and remove a socket without a server.
 
-    :raises CopilotError: the directory is open to others, the socket has a server, or the path is no socket.
+    :raises CopilotError: the directory is open to others, or one above it can be changed by them, the socket has a
+        server, or the path is no socket.
     """
     if len(os.fsencode(path)) > LONGEST_PATH_BYTES:
         raise CopilotError(f"{path} is longer than {LONGEST_PATH_BYTES} bytes, the most for a socket")
     directory = path.parent
     try:
         directory.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-        found = directory.stat()
+        _, found = trusted_path.walk(directory.absolute(), os.geteuid())
+    except trusted_path.UntrustedPathError as error:
+        raise CopilotError(str(error)) from None
     except OSError as error:
         raise CopilotError(f"the directory of the socket, {directory}, cannot be created: {error.strerror}") from error
-    if found.st_uid not in (0, os.geteuid()):
-        raise CopilotError(f"{directory} belongs to user {found.st_uid}; it has to be root's or this user's")
     if stat.S_IMODE(found.st_mode) & stat.S_IRWXO:
         mode = stat.S_IMODE(found.st_mode)
         raise CopilotError(f"{directory} is open to others (mode {mode:04o}); chmod o-rwx it, or take another one")

@@ -163,7 +163,7 @@ class YarnInstance:
         self._own.readings, self._capabilities = reading.nodes, capabilities(facts)
         floor, empty = self._floor(facts), self._when_empty
         if empty is not None:
-            empty.poll(self._reads, reading.nodes, floor, deadline)
+            empty.poll(self._reads, reading.nodes, floor)
         observed = Observation(
             facts=facts,
             reading=reading,
@@ -181,7 +181,7 @@ class YarnInstance:
         found = self._capabilities or capabilities(self._acts.facts(deadline))
         answered: tuple[OfferAnswer, ...] = ()
         if self._when_empty is not None:
-            offers, answered = self._when_empty.take(self._acts, offers, deadline)
+            offers, answered = self._when_empty.take(self._acts, offers)
         answers = self._publisher.publish(offers, found, self._own.readings, deadline)
         return CapacityReport(capabilities=found, rows=(), answers=answered + answers)
 

@@ -1,5 +1,6 @@
 """Reads and changes the groups of one hierarchy."""
 
+import errno
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +29,12 @@ class Hierarchy:
     also: tuple[str, ...] = ()
 
     def path(self, group: str, name: str = "") -> str:
-        """The path of a group, or of a file in it."""
+        """The path of a group, or of a file in it.
+
+        :raises FileNotFoundError: the path of the group leads out of the hierarchy, where no group is.
+        """
+        if ".." in group and ".." in group.split("/"):
+            raise FileNotFoundError(errno.ENOENT, "the path leads out of the hierarchy", group)
         return "/".join(part for part in (self.mount, group, name) if part)
 
     def read(self, group: str, name: str) -> str:

@@ -91,7 +91,7 @@ def _managed(settings: YarnSpec | AgentSettings) -> Iterator[tuple[Manager, Host
         spec = spec_of(settings)
         manager = resource_manager(rm_addresses(spec), Shared(access(spec)))
         try:
-            yield manager, lists_of(spec, manager, soon())
+            yield manager, lists_of(spec)
         finally:
             manager.close()
     except (YarnError, ListFileError, HadoopConfError, OSError) as error:

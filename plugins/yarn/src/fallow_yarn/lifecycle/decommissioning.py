@@ -139,7 +139,8 @@ class Decommissioning:
     def _why_ignored(self, node: Node) -> LifecycleError:
         files = " and ".join(str(file) for file in self._lists.excludes)
         try:
-            read = self._manager.setting(EXCLUDE_KEY, soon()) or "none"
+            found = self._manager.setting(EXCLUDE_KEY, soon())
+            read = f"{found!r:.200}" if found else "none"  # as a peer wrote it
         except YarnError:
             read = "one that it does not tell"
         return LifecycleError(

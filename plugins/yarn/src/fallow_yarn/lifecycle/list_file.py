@@ -1,18 +1,23 @@
-"""An exclude or include file: read, and replaced atomically with the same owner and mode."""
+"""An exclude or include file: read, and replaced atomically with the same owner and mode.
+
+Only root and the user who runs this may be able to replace the file, or a link to it, or a directory on the way: others
+would choose which file is written.
+"""
 
 import fcntl
 import os
-import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from fallow_hookspecs import trusted_path
 from fallow_yarn.lifecycle.host_list import HostList, HostListError, PlainList
 from fallow_yarn.lifecycle.xml_list import XmlList
 
 MOST_TRIES: Final = 5
+LARGEST_BYTES: Final = 16 << 20
 
 
 class ListFileError(Exception):
@@ -67,9 +72,9 @@ class ListFile:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold its lock; ListFileError if another fallow holds it."""
-        lock = self._target().with_name(f".{self.path.name}.fallow-lock")
+        lock = self.beside("fallow-lock")
         try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ListFileError(f"{lock} cannot be written: {error.strerror}; run this as {self._owner()}") from None
         try:
@@ -80,13 +85,26 @@ class ListFile:
         finally:
             os.close(descriptor)
 
+    def beside(self, suffix: str) -> Path:
+        """A hidden file of Fallow's own in its directory; ListFileError if others may change what is there."""
+        return self._target().with_name(f".{self.path.name}.{suffix}")
+
     def _target(self) -> Path:
-        return Path(os.path.realpath(self.path))
+        try:
+            return trusted_path.target(self.path)
+        except trusted_path.UntrustedPathError as error:
+            raise ListFileError(f"{self.path}: {error}, or run this as that user") from None
+        except OSError as error:
+            raise ListFileError(f"{self.path} cannot be read: {error.strerror}") from None
 
     def _read(self) -> tuple[str, os.stat_result]:
         try:
-            with self._target().open(encoding="utf-8", newline="") as file:
-                return file.read(), os.fstat(file.fileno())
+            descriptor = trusted_path.open_regular(self._target())
+            with os.fdopen(descriptor, encoding="utf-8", newline="") as file:
+                status = os.fstat(descriptor)
+                if status.st_size > LARGEST_BYTES:
+                    raise ListFileError(f"{self.path} has more than {LARGEST_BYTES} bytes")
+                return file.read(LARGEST_BYTES), status
         except FileNotFoundError:
             raise ListFileError(
                 f"{self.path} does not exist; if the ResourceManager reads it, create it empty"
@@ -120,7 +138,7 @@ class ListFile:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
                 if (os.geteuid(), os.getegid()) != (like.st_uid, like.st_gid):
                     os.fchown(file.fileno(), like.st_uid, like.st_gid)
-                os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
+                os.fchmod(file.fileno(), like.st_mode & 0o777)
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
@@ -135,5 +153,5 @@ class ListFile:
     def _owner(self) -> str:
         try:
             return f"{self._target().owner()} or root"
-        except (OSError, KeyError):
+        except (OSError, KeyError, ListFileError):
             return "root"

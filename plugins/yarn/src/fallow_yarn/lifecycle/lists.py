@@ -8,8 +8,6 @@ from pathlib import Path
 from fallow_yarn.errors import YarnError
 from fallow_yarn.lifecycle.list_file import ListFile
 from fallow_yarn.lifecycle.removed_nodes import RemovedNodes
-from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import Node, State
 from fallow_yarn.settings.config import AgentSpec
 from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY, INCLUDE_KEY, read_folder
@@ -51,8 +49,8 @@ class HostLists:
 
     @property
     def removed(self) -> RemovedNodes:
-        """The nodes that were removed because they were empty."""
-        return RemovedNodes(self.excludes[0].path)
+        """The nodes that were removed because they were empty; ListFileError if others may change their file."""
+        return RemovedNodes(self.excludes[0].beside("fallow-empty"))
 
     def exclude(self, hosts: Collection[str], grace_seconds: int) -> None:
         """Exclude these hosts."""
@@ -89,20 +87,22 @@ class HostLists:
                 )
 
 
-def lists_of(spec: AgentSpec, manager: Manager, deadline: Deadline) -> HostLists:
-    """The files that the cluster file names, or else those of Hadoop's own configuration.
+def lists_of(spec: AgentSpec) -> HostLists:
+    """The files that the cluster file names, or else those of Hadoop's own configuration on this host.
+
+    The ResourceManager shows their paths too, and is not asked: whoever answers in its place would choose which file is
+    written here.
 
     :raises LifecycleError: no exclude file is configured.
-    :raises YarnError: the ResourceManager cannot be asked.
     :raises HadoopConfError: the folder with its configuration cannot be read.
     """
-    excludes = spec.exclude_files or _configured(EXCLUDE_KEY, spec, manager, deadline)
+    excludes = spec.exclude_files or _configured(EXCLUDE_KEY, spec)
     if not excludes:
         raise LifecycleError(
-            f"{manager.addresses}: it has no exclude file, or does not show its path; set {EXCLUDE_KEY} in its"
-            " yarn-site.xml, and spec.excludeFiles if this host has the file at another path"
+            "it is not known which exclude file the ResourceManager reads: set spec.excludeFiles to its path on this"
+            f" host, or spec.hadoopConfDir to a folder whose yarn-site.xml sets {EXCLUDE_KEY}"
         )
-    includes = spec.include_files or _configured(INCLUDE_KEY, spec, manager, deadline)
+    includes = spec.include_files or _configured(INCLUDE_KEY, spec)
     return HostLists(tuple(ListFile(Path(path)) for path in excludes), tuple(ListFile(Path(path)) for path in includes))
 
 
@@ -114,8 +114,7 @@ def _remove(file: ListFile, hosts: Collection[str]) -> None:
     file.change(lambda text: file.kind.without_hosts(text, hosts))
 
 
-def _configured(key: str, spec: AgentSpec, manager: Manager, deadline: Deadline) -> list[str]:
-    """The path in Hadoop's files, or else in the ResourceManager's settings."""
+def _configured(key: str, spec: AgentSpec) -> list[str]:
+    """The path in Hadoop's files."""
     path = read_folder(spec.hadoop_conf_dir).text(key) if spec.hadoop_conf_dir is not None else ""
-    path = path or (manager.setting(key, deadline) or "").strip()
     return [path] if path else []

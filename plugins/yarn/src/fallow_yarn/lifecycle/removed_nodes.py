@@ -12,10 +12,10 @@ from fallow_yarn.lifecycle.list_file import ListFileError
 
 
 class RemovedNodes:
-    """The file beside the exclude file at a path. Change it under the lock of that file."""
+    """The file at a path beside the exclude file. Change it under the lock of that file."""
 
-    def __init__(self, exclude: Path) -> None:
-        self.path = Path(os.path.realpath(exclude)).with_name(f".{exclude.name}.fallow-empty")
+    def __init__(self, path: Path) -> None:
+        self.path = path
 
     def read(self) -> frozenset[str]:
         """The ids; none without a file."""

@@ -18,7 +18,6 @@ from fallow_yarn.lifecycle.list_file import ListFileError
 from fallow_yarn.lifecycle.lists import HostLists, LifecycleError, lists_of
 from fallow_yarn.lifecycle.recommissioning import recommission
 from fallow_yarn.model.size import ZERO, Size, size_within
-from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.rm.manager import Manager
 from fallow_yarn.rm.nodes import ACTIVE, State
 from fallow_yarn.rm.readings import NodeReading
@@ -48,12 +47,12 @@ class WhenEmpty:
         self.offered: Mapping[str, Resources] = {}
         self.problem = ""
 
-    def poll(self, manager: Manager, nodes: Mapping[str, NodeReading], floor: Size, deadline: Deadline) -> None:
+    def poll(self, manager: Manager, nodes: Mapping[str, NodeReading], floor: Size) -> None:
         """Advance by one step: start the removal of nodes that have been empty long enough, or continue one."""
         self.problem, self._floor = "", floor
         due = self._due(nodes, floor)
         try:
-            lists = self._lists(manager, deadline)
+            lists = self._lists()
             under_way = frozenset() if self._under_way is None else self._under_way[1]
             known = [nodes[node_id].node for node_id in lists.removed.read() - under_way if node_id in nodes]
             back = {node.host for node in known if node.state in ACTIVE and node.state is not State.DECOMMISSIONING}
@@ -68,9 +67,7 @@ class WhenEmpty:
                 self._under_way = None
             self.problem = f"empty nodes are not removed: {error}"
 
-    def take(
-        self, manager: Manager, offers: Sequence[Offer], deadline: Deadline
-    ) -> tuple[list[Offer], tuple[OfferAnswer, ...]]:
+    def take(self, manager: Manager, offers: Sequence[Offer]) -> tuple[list[Offer], tuple[OfferAnswer, ...]]:
         """The offers for nodes in the cluster, and the answers to those for removed nodes.
 
         An offer above the floor recommissions a removed node; its NodeManager has to be started by its supervisor.
@@ -88,7 +85,7 @@ class WhenEmpty:
         ]
         self.offered = {node_id: size for node_id, size in self.offered.items() if node_id in known} | accepted
         if wanted:
-            answers += self._recommissioned(manager, wanted, deadline)
+            answers += self._recommissioned(manager, wanted)
         return inside, tuple(answers)
 
     def _is_above_floor(self, offer: Offer) -> bool:
@@ -98,10 +95,10 @@ class WhenEmpty:
         )
         return size.memory_mb > self._floor.memory_mb or size.vcores > self._floor.vcores
 
-    def _recommissioned(self, manager: Manager, offers: Sequence[Offer], deadline: Deadline) -> Iterator[OfferAnswer]:
+    def _recommissioned(self, manager: Manager, offers: Sequence[Offer]) -> Iterator[OfferAnswer]:
         reason = "it was removed because it was empty, and is recommissioned now; its NodeManager has to be started"
         try:
-            lists = self._lists(manager, deadline)
+            lists = self._lists()
             with lists.locked():
                 recommission(manager, lists, {offer.framework_node.rpartition(":")[0] for offer in offers})
             self.removed = lists.removed.read()
@@ -116,9 +113,9 @@ class WhenEmpty:
                 reason=reason,
             )
 
-    def _lists(self, manager: Manager, deadline: Deadline) -> HostLists:
+    def _lists(self) -> HostLists:
         if self._found is None:
-            self._found = lists_of(self._spec, manager, deadline)
+            self._found = lists_of(self._spec)
         return self._found
 
     def _due(self, nodes: Mapping[str, NodeReading], floor: Size) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from fallow_yarn.lifecycle.host_list import HostListError
 
+DEEPEST: Final = 32
 _NAME: Final = re.compile(r"[^\s,]+")
 
 
@@ -97,6 +98,8 @@ class _Reader:
 
     def _started(self, tag: str, _attributes: object) -> None:
         self._path.append(tag)
+        if len(self._path) > DEEPEST:
+            raise HostListError(f"it is nested deeper than {DEEPEST} levels")
         match self._path[1:]:
             case ["host"]:
                 self.entries.append(_Entry(self._parser.CurrentByteIndex))

@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 
 from fallow_yarn.errors import ProtocolError
 from fallow_yarn.ipc.protos import yarn_pb2
+from fallow_yarn.model.host_name import LARGEST_PORT, is_host
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 
@@ -73,7 +74,8 @@ class Node:
 
 
 def list_nodes(call: Call, where: str, deadline: Deadline) -> tuple[Node, ...]:
-    """All nodes in all states; of two entries with the same id the active one.
+    """All nodes in all states; of two entries with the same id the active one. An entry whose host is no host name is
+    left out, alone: a NodeManager chooses its name itself.
 
     `where` names the server in the message of a ProtocolError.
     """
@@ -89,6 +91,8 @@ def list_nodes(call: Call, where: str, deadline: Deadline) -> tuple[Node, ...]:
         if not (report.node_id.host and report.node_id.port and report.HasField("capability")):
             raise ProtocolError(f"{where}: an entry in the list of nodes lacks its id or its size")
         node = _node(report)
+        if not (is_host(node.host) and 0 < report.node_id.port <= LARGEST_PORT):
+            continue
         if node.node_id not in nodes or node.state in ACTIVE:
             nodes[node.node_id] = node
     return tuple(nodes.values())

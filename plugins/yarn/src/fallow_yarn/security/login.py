@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fallow_hookspecs import trusted_path
 from fallow_yarn.errors import CredentialsError
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.security.bounded_call import BoundedCalls
@@ -69,6 +70,19 @@ class Identity:
         return None if self.ticket_cache is None else {"ccache": self.ticket_cache}
 
 
+def check_keytab(path: str) -> None:
+    """Check that a keytab can be used.
+
+    :raises CredentialsError: it cannot be read, or others can: whoever has read it can act as its principal for good.
+    """
+    if not os.access(path, os.R_OK):
+        raise CredentialsError(f"spec.kerberos.keytab: {path} is not there or cannot be read")
+    try:
+        trusted_path.check_secret(path)
+    except OSError as error:
+        raise CredentialsError(f"spec.kerberos.keytab: {error.strerror}") from None
+
+
 class Login:
     """One identity. All requests to the KDC are bounded calls, so that a silent KDC delays none beyond its deadline."""
 
@@ -124,8 +138,8 @@ class Login:
 
     def _credentials(self, gssapi: Any) -> Any:
         identity = self.identity
-        if identity.keytab is not None and not os.access(identity.keytab, os.R_OK):
-            raise CredentialsError(f"spec.kerberos.keytab: {identity.keytab} is not there or cannot be read")
+        if identity.keytab is not None:
+            check_keytab(identity.keytab)
         name = None
         if identity.principal is not None:
             name = gssapi.Name(identity.principal, gssapi.NameType.kerberos_principal)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from fallow_yarn.settings.conf_xml import ConfXml, ConfXmlError
+
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
@@ -107,34 +109,33 @@ def read_folder(folder: str) -> Properties:
         raise HadoopConfError(f"{folder}: there is no such directory; {EXPECTED}")
     if not has_file:
         raise HadoopConfError(f"{folder}: there is no {FILES[-1]} in it; {EXPECTED}")
+    conf = ConfXml()
     for name in FILES:
         if (path / name).exists():
-            for key, given in _read(path / name, MOST_INCLUDES):
+            for key, given in _read(path / name, MOST_INCLUDES, conf):
                 if key not in found or not found[key].final:
                     found[key] = given
     return Properties(folder=path, found=found)
 
 
-def _read(file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
-    from xml.etree import ElementTree as ET  # of clusters without such a folder nothing is parsed
-
+def _read(file: Path, includes_left: int, conf: ConfXml) -> Iterator[tuple[str, Property]]:
     try:
-        root = ET.parse(file).getroot()  # noqa: S314 - a file of the operator's own
-    except ET.ParseError as error:
-        raise HadoopConfError(f"{file}: it is not XML: {error}") from None
+        root = conf.root(file)
+    except ConfXmlError as error:
+        raise HadoopConfError(f"{file}: {error}") from None
     except OSError as error:
         raise HadoopConfError(f"{file}: it cannot be read: {error.strerror}") from None
     if root.tag != "configuration":
         raise HadoopConfError(f"{file}: it begins with <{root.tag}>, expected <configuration>")
-    yield from _properties(root, file, includes_left)
+    yield from _properties(root, file, includes_left, conf)
 
 
-def _properties(element: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+def _properties(element: "Element", file: Path, includes_left: int, conf: ConfXml) -> Iterator[tuple[str, Property]]:
     for child in element:
         if child.tag == _INCLUDE:
-            yield from _included(child, file, includes_left)
+            yield from _included(child, file, includes_left, conf)
         elif child.tag == "configuration":
-            yield from _properties(child, file, includes_left)
+            yield from _properties(child, file, includes_left, conf)
         elif child.tag == "property":
             texts = {part.tag: (part.text or "") for part in child} | dict(child.attrib)
             name = texts.get("name", "").strip()
@@ -143,14 +144,14 @@ def _properties(element: "Element", file: Path, includes_left: int) -> Iterator[
                 yield name, Property(value=texts["value"], file=file, final=final)
 
 
-def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
+def _included(include: "Element", file: Path, includes_left: int, conf: ConfXml) -> Iterator[tuple[str, Property]]:
     target = file.parent / include.get("href", "").removeprefix("file://")
     fallback = include.find(_FALLBACK)
     if includes_left <= 0:
         raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} nested includes, the last one of {target}")
     if target.is_file():
-        yield from _read(target, includes_left - 1)
+        yield from _read(target, includes_left - 1, conf)
     elif fallback is not None:
-        yield from _properties(fallback, file, includes_left)
+        yield from _properties(fallback, file, includes_left, conf)
     else:
         raise HadoopConfError(f"{file}: it includes {target}, which does not exist")
