@@ -16,7 +16,8 @@ from fallow_yarn.net.endpoint import Endpoint
 Serve = Callable[..., Endpoint]
 Script = Callable[[socket.socket], None]
 FOUND = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n%b\r\n{}"
-REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
+REFUSED = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n%b\r\n"
+ASKS = b"WWW-Authenticate: Negotiate\r\n"
 COOKIE = b'Set-Cookie: hadoop.auth="u=me&t=kerberos-dt&s=x"; Path=/; HttpOnly\r\n'
 
 
@@ -48,37 +49,75 @@ def answering(answer: bytes, seen: list[str]) -> Script:
     return script
 
 
-def test_who_asks_is_proven_once_and_known_by_a_cookie_afterwards(serve: Serve) -> None:
+BY_NAME = "GET /ws?user.name=me HTTP/1.1"
+PROOF = "Authorization: Negotiate for-127.0.0.1"
+
+
+def test_who_asks_is_proven_once_where_the_server_asks_for_it_and_known_by_a_cookie_afterwards(serve: Serve) -> None:
     seen: list[str] = []
-    endpoint = serve(answering(FOUND % COOKIE, seen), answering(FOUND % b"", seen), answering(FOUND % b"", seen))
+    endpoint = serve(answering(REFUSED % ASKS, seen), answering(FOUND % COOKIE, seen), answering(FOUND % b"", seen))
     cookies: dict[str, str] = {}
     for _ in range(2):
         Web(endpoint, "me", authentication=Proof(), cookies=cookies).json("/ws", soon())
-    assert seen == ["Authorization: Negotiate for-127.0.0.1", 'Cookie: hadoop.auth="u=me&t=kerberos-dt&s=x"']
-    Web(endpoint, "me").json("/ws", soon())
-    assert seen[-1] == "GET /ws?user.name=me HTTP/1.1"
+    assert seen == [BY_NAME, PROOF, 'Cookie: hadoop.auth="u=me&t=kerberos-dt&s=x"']
 
 
-def test_a_cookie_that_is_no_longer_taken_is_followed_by_a_new_proof(serve: Serve) -> None:
+def test_a_page_with_simple_authentication_gets_a_name_and_no_proof(serve: Serve) -> None:
     seen: list[str] = []
-    endpoint = serve(answering(REFUSED, seen), answering(FOUND % COOKIE, seen))
+    endpoint = serve(answering(FOUND % COOKIE, seen), answering(FOUND % b"", seen))
+    cookies: dict[str, str] = {}
+    for _ in range(2):
+        Web(endpoint, "me", authentication=Proof(), cookies=cookies).json("/ws", soon())
+    assert (seen, cookies) == ([BY_NAME, BY_NAME], {})
+
+
+@pytest.mark.parametrize(
+    "challenge", [b"", b"WWW-Authenticate: Basic realm=Negotiate\r\n", b"X-Authenticate: Negotiate\r\n"]
+)
+def test_a_server_that_does_not_ask_for_kerberos_gets_no_proof_even_if_it_refuses(
+    serve: Serve, challenge: bytes
+) -> None:
+    seen: list[str] = []
+    proof = Proof()
+    with pytest.raises(AuthenticationRefusedError, match="HTTP 401"):
+        Web(serve(answering(REFUSED % challenge, seen)), "me", authentication=proof).json("/ws", soon())
+    assert (seen, proof.refusals) == ([BY_NAME], 0)
+
+
+@pytest.mark.parametrize(
+    "challenge",
+    [b"www-authenticate: negotiate\r\n", b'WWW-Authenticate: Digest realm="a, b", qop="auth,auth-int", Negotiate\r\n'],
+)
+def test_the_challenge_is_found_in_every_form_that_it_may_have(serve: Serve, challenge: bytes) -> None:
+    seen: list[str] = []
+    endpoint = serve(answering(REFUSED % challenge, seen), answering(FOUND % b"", seen))
+    Web(endpoint, "me", authentication=Proof()).json("/ws", soon())
+    assert seen == [BY_NAME, PROOF]
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_cookie_that_has_expired_is_followed_by_what_the_server_asks_for(serve: Serve, asks: bool) -> None:
+    seen: list[str] = []
+    refused = REFUSED % (ASKS if asks else b"")
+    endpoint = serve(answering(refused, seen), answering(FOUND % COOKIE, seen))
     cookies = {endpoint.authority: "hadoop.auth=old"}
     Web(endpoint, "me", authentication=Proof(), cookies=cookies).json("/ws", soon())
-    assert seen == ["Cookie: hadoop.auth=old", "Authorization: Negotiate for-127.0.0.1"]
-    assert cookies == {endpoint.authority: 'hadoop.auth="u=me&t=kerberos-dt&s=x"'}
+    assert seen == ["Cookie: hadoop.auth=old", PROOF if asks else BY_NAME]
+    assert cookies == ({endpoint.authority: 'hadoop.auth="u=me&t=kerberos-dt&s=x"'} if asks else {})
 
 
 def test_a_proof_that_is_not_taken_is_refused_once(serve: Serve) -> None:
     seen: list[str] = []
     proof = Proof()
-    with pytest.raises(AuthenticationRefusedError, match="HTTP 401"):
-        Web(serve(answering(REFUSED, seen)), "me", authentication=proof).json("/ws", soon())
-    assert (len(seen), proof.refusals) == (1, 1)
+    endpoint = serve(*[answering(REFUSED % ASKS, seen)] * 2)
+    with pytest.raises(AuthenticationRefusedError, match=r"HTTP 401.*; it asks for negotiate"):
+        Web(endpoint, "me", authentication=proof).json("/ws", soon())
+    assert (seen, proof.refusals) == ([BY_NAME, PROOF], 1)
 
 
 def test_without_a_proof_a_refusal_names_the_setting(serve: Serve) -> None:
-    with pytest.raises(AuthenticationRefusedError, match=r"set spec\.kerberos"):
-        Web(serve(answering(REFUSED, [])), "me").json("/ws", soon())
+    with pytest.raises(AuthenticationRefusedError, match=r"it asks for negotiate; .*set spec\.kerberos"):
+        Web(serve(answering(REFUSED % ASKS, [])), "me").json("/ws", soon())
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from fallow_yarn.security.access import access
 from fallow_yarn.security.login import RENEW_SECONDS, Identity, Login, explained, service_at
+from fallow_yarn.security.web_access import web_access
 from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError
 
@@ -43,6 +44,17 @@ def test_what_the_cluster_file_says_goes_before_the_folder(tmp_path: Path) -> No
     kerberos = KEYTAB | {"principal": "fallow", "resourceManagerPrincipal": "yarn/_HOST@OTHER"}
     found = access(YarnSpec.model_validate({"hadoopConfDir": conf(tmp_path), "kerberos": kerberos}))
     assert (found.user, found.service) == ("fallow", "yarn/_HOST@OTHER")
+
+
+@pytest.mark.parametrize(
+    ("kerberos", "name"),
+    [(KEYTAB | {"principal": "fallow/here.example.com@EXAMPLE.COM"}, "fallow"), (KEYTAB, "yarn"), (None, "yarn")],
+)
+def test_pages_with_simple_authentication_get_the_short_name_of_the_principal(
+    tmp_path: Path, kerberos: Mapping[str, str] | None, name: str
+) -> None:
+    settings = YarnSpec.model_validate({"hadoopConfDir": conf(tmp_path), "kerberos": kerberos})
+    assert (access(settings).page_user, web_access(settings).page_user) == (name, name)
 
 
 def test_a_folder_without_the_principal_of_the_resource_manager_is_told(tmp_path: Path) -> None:

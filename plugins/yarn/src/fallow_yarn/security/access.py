@@ -8,7 +8,7 @@ from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import Login
 from fallow_yarn.security.negotiate import Negotiate
 from fallow_yarn.security.sasl import Protection, kerberos
-from fallow_yarn.security.web_access import WebAccess, login_of, tls_of, user_of
+from fallow_yarn.security.web_access import WebAccess, login_of, page_user_of, tls_of, user_of
 from fallow_yarn.settings.config import AgentSpec, KerberosSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties
 from fallow_yarn.settings.security import PRINCIPAL_KEY, PROTECTION_KEY, hadoop_properties, wants_kerberos
@@ -28,7 +28,7 @@ class Access(WebAccess):
     @classmethod
     def simple(cls, user: str, tls: ssl.SSLContext | None = None, *, secure_nodes: bool = False) -> "Access":
         """SIMPLE authentication: the servers believe the user name."""
-        return cls(user=user, authenticate=simple(user), tls=tls, secure_nodes=secure_nodes)
+        return cls(user=user, page_user=user, authenticate=simple(user), tls=tls, secure_nodes=secure_nodes)
 
     def connection(self, endpoint: Endpoint, protocol: str) -> Connection:
         """A connection to one protocol of a server, not made yet."""
@@ -49,6 +49,7 @@ def access(spec: AgentSpec) -> Access:
     service = _service(given, hadoop)
     return Access(
         user=user_of(spec, login),
+        page_user=page_user_of(spec),
         authenticate=kerberos(login, service, _protections(given, hadoop)),
         authentication=Negotiate(login),
         tls=tls,
