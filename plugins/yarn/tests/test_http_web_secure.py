@@ -3,7 +3,7 @@
 import socket
 import ssl
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from fallow_yarn.errors import AuthenticationRefusedError, ProtocolError, WrongP
 from fallow_yarn.http.web import Web
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
+from fallow_yarn.security.tls import context
+from fallow_yarn.settings.hadoop_conf import HadoopConfError
 
 Serve = Callable[..., Endpoint]
 Script = Callable[[socket.socket], None]
@@ -157,6 +159,102 @@ def test_a_server_that_nobody_vouches_for_is_told_with_the_setting(
     endpoint = serve(over_tls(certificate, answering(FOUND % b"", [])))
     with pytest.raises(ProtocolError, match=r"certificate is not trusted: .*set spec\.tls\.caFile"):
         Web(endpoint, "me", tls=ssl.create_default_context()).json("/ws", soon())
+
+
+def issued(folder: Path, name: str, *, extensions: Sequence[str], by: str | None = None) -> Path:
+    """The certificate of a name, in a folder with its key; by itself or by an authority of that folder."""
+    made, key = folder / f"{name}.pem", folder / f"{name}.key"
+    lines = ["[req]", "distinguished_name=dn", "[dn]", "[v3]", *extensions]
+    (folder / f"{name}.cnf").write_text("\n".join(lines))
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-subj", f"/CN={name}", "-days", "2", "-config", str(folder / f"{name}.cnf"), "-extensions", "v3"]
+    command += ["-keyout", str(key), "-out", str(made)]
+    if by is not None:
+        command += ["-CA", str(folder / f"{by}.pem"), "-CAkey", str(folder / f"{by}.key")]
+    subprocess.run(command, check=True, capture_output=True)
+    return made
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a root authority as old tools make it, an intermediate one, and a server's certificate."""
+    folder = tmp_path_factory.mktemp("private")
+    identified, here = "authorityKeyIdentifier=keyid", "subjectAltName=IP:127.0.0.1"
+    can_sign = ["subjectKeyIdentifier=hash", "keyUsage=critical,keyCertSign"]
+    issued(folder, "root", extensions=["basicConstraints=CA:TRUE", *can_sign])  # not critical
+    issued(folder, "middle", extensions=["basicConstraints=critical,CA:TRUE", *can_sign, identified], by="root")
+    issued(folder, "server", extensions=[identified, here], by="root")
+    issued(folder, "lower", extensions=[identified, here], by="middle")
+    issued(folder, "other", extensions=[identified, "subjectAltName=DNS:elsewhere"], by="root")
+    issued(folder, "bare", extensions=["authorityKeyIdentifier=none", here], by="middle")
+    return folder
+
+
+@pytest.fixture
+def as_python_3_13(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default of Python 3.13, with every Python."""
+    default = ssl.create_default_context
+
+    def strict(*, cafile: str | None = None) -> ssl.SSLContext:
+        made = default(cafile=cafile)
+        made.verify_flags |= ssl.VERIFY_X509_STRICT
+        return made
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+
+
+@pytest.mark.parametrize(
+    ("authority", "name"), [("root", "server"), ("middle", "lower"), ("middle", "bare"), ("server", "server")]
+)
+@pytest.mark.usefixtures("as_python_3_13")
+def test_an_authority_that_the_user_names_is_trusted_as_it_is_also_where_python_is_strict(
+    serve: Serve, private: Path, authority: str, name: str
+) -> None:
+    endpoint = serve(over_tls((private / f"{name}.pem", private / f"{name}.key"), answering(FOUND % b"", [])))
+    assert Web(endpoint, "me", tls=context(str(private / f"{authority}.pem"))).json("/ws", soon()) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("other", "mismatch.*; set the address to a name"),
+        ("lower", "issuer certificate; set spec.tls.caFile"),
+    ],
+)
+def test_a_named_authority_vouches_for_nothing_else(serve: Serve, private: Path, name: str, advice: str) -> None:
+    endpoint = serve(over_tls((private / f"{name}.pem", private / f"{name}.key"), answering(FOUND % b"", [])))
+    with pytest.raises(ProtocolError, match=advice):
+        Web(endpoint, "me", tls=context(str(private / "root.pem"))).json("/ws", soon())
+
+
+@pytest.mark.parametrize(
+    ("authority", "name", "lack"),
+    [
+        ("root", "server", "Basic Constraints of CA cert not marked critical"),
+        ("middle", "bare", "Missing Authority Key Identifier"),
+    ],
+)
+@pytest.mark.usefixtures("as_python_3_13")
+def test_an_authority_of_the_system_that_lacks_something_is_told_with_what_it_lacks(
+    serve: Serve, private: Path, monkeypatch: pytest.MonkeyPatch, authority: str, name: str, lack: str
+) -> None:
+    chain = private / "chain.pem"
+    chain.write_text("".join((private / f"{each}.pem").read_text() for each in {authority, "root"}))
+    monkeypatch.setenv("SSL_CERT_FILE", str(chain))
+    endpoint = serve(over_tls((private / f"{name}.pem", private / f"{name}.key"), answering(FOUND % b"", [])))
+    with pytest.raises(ProtocolError, match=f"{lack}; have the certificate.* issued again"):
+        Web(endpoint, "me", tls=context(None)).json("/ws", soon())
+
+
+@pytest.mark.parametrize(("text", "why"), [(None, "cannot be read"), ("no PEM", "has no certificates in")])
+def test_a_file_of_authorities_that_cannot_be_used_is_told_with_its_key_and_path(
+    tmp_path: Path, text: str | None, why: str
+) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(HadoopConfError, match=rf"spec\.tls\.caFile: {file} {why}"):
+        context(str(file))
 
 
 def test_a_server_without_tls_is_told_from_one_with_it(serve: Serve, certificate: tuple[Path, Path]) -> None:

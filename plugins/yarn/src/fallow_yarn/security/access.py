@@ -38,8 +38,8 @@ class Access(WebAccess):
 def access(spec: AgentSpec) -> Access:
     """The access that a cluster file, or the Hadoop files that it names, configure. Gets no ticket yet.
 
-    :raises HadoopConfError: the folder cannot be read, or it lacks the ResourceManager's principal.
-    :raises OSError: the file of the certificate authority cannot be read.
+    :raises HadoopConfError: the folder or the file of the certificate authority cannot be read, or the folder lacks
+        the ResourceManager's principal.
     """
     hadoop = hadoop_properties(spec)
     tls = tls_of(spec, hadoop)

@@ -43,8 +43,7 @@ class WebAccess:
 def web_access(spec: SecuritySettings) -> WebAccess:
     """The access that a cluster file, or the Hadoop files that it names, configure. Gets no ticket yet.
 
-    :raises HadoopConfError: the folder cannot be read.
-    :raises OSError: the file of the certificate authority cannot be read.
+    :raises HadoopConfError: the folder, or the file of the certificate authority, cannot be read.
     """
     hadoop = hadoop_properties(spec)
     tls = tls_of(spec, hadoop)
@@ -84,9 +83,9 @@ def page_user_of(spec: SecuritySettings) -> str:
 
 
 def tls_of(spec: SecuritySettings, hadoop: "Properties | None") -> "ssl.SSLContext | None":
-    """The TLS context; `None` without TLS. OSError if the file of the authorities cannot be read."""
+    """The TLS context; `None` without TLS. HadoopConfError if the file of the authorities cannot be used."""
     if not wants_tls(spec, hadoop)[0]:
         return None
-    import ssl  # takes megabytes
+    from fallow_yarn.security.tls import context  # the module ssl takes megabytes
 
-    return ssl.create_default_context(cafile=spec.tls.ca_file if spec.tls is not None else None)
+    return context(spec.tls.ca_file if spec.tls is not None else None)
