@@ -64,6 +64,25 @@ def test_a_folder_without_the_principal_of_the_resource_manager_is_told(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [
+        ("hadoop_security_authentication", "kerberos_ssl", "'kerberos_ssl' is not one of simple, kerberos"),
+        (
+            "hadoop_rpc_protection",
+            "Integrity, auth-conf",
+            "'auth-conf' is not one of authentication, integrity, privacy",
+        ),
+    ],
+)
+def test_a_value_that_is_unknown_to_hadoop_is_told_with_its_file_and_key(
+    tmp_path: Path, key: str, value: str, what: str
+) -> None:
+    folder = conf(tmp_path, **{key: value})
+    with pytest.raises(HadoopConfError, match=rf"{key.replace('_', '.')} in {folder}/yarn-site\.xml: {what}"):
+        access(YarnSpec.model_validate({"hadoopConfDir": folder}))
+
+
+@pytest.mark.parametrize(
     ("kerberos", "what"),
     [
         (KEYTAB, "give resourceManagerPrincipal"),

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 from fallow_yarn.errors import ProtocolError
 from fallow_yarn.http.loose_json import member, objects, text
 from fallow_yarn.settings.hadoop_conf import expanded
+from fallow_yarn.settings.xml_text import parsable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def _json(page: bytes) -> dict[str, str]:
 
 def _xml(page: bytes) -> dict[str, str]:
     try:
-        root = ET.fromstring(page)  # noqa: S314  expat bounds what entities may grow to
+        root = ET.fromstring(parsable(page))  # noqa: S314  expat bounds what entities may grow to
     except (ET.ParseError, ValueError) as error:
         raise ProtocolError(f"the page /conf is neither JSON nor XML: {error}") from None
     entries = ((entry.findtext("name"), entry.findtext("value")) for entry in root.iter("property"))

@@ -102,6 +102,15 @@ def is_loopback(host: str) -> bool:
         return host.lower() in LOOPBACK_NAMES
 
 
+def is_ipv6(host: str) -> bool:
+    """Whether this is an IPv6 address, without brackets."""
+    try:
+        ipaddress.IPv6Address(host)
+    except ValueError:
+        return False
+    return True
+
+
 def _named(value: str, ids_by_host: Mapping[str, Collection[str]]) -> Iterator[str]:
     """The known ids that a label or annotation names: ids or hosts, separated by commas or blanks."""
     for word in filter(None, re.split(r"[\s,]+", value)):

@@ -39,7 +39,7 @@ def access(spec: AgentSpec) -> Access:
     """The access that a cluster file, or the Hadoop files that it names, configure. Gets no ticket yet.
 
     :raises HadoopConfError: the folder or the file of the certificate authority cannot be read, or the folder lacks
-        the ResourceManager's principal.
+        the ResourceManager's principal, or has a value that Hadoop does not know.
     """
     hadoop = hadoop_properties(spec)
     tls = tls_of(spec, hadoop)
@@ -67,8 +67,8 @@ def _service(given: KerberosSpec, hadoop: Properties | None) -> str:
 
 
 def _protections(given: KerberosSpec, hadoop: Properties | None) -> tuple[Protection, ...]:
+    known = {protection.name.lower(): protection for protection in Protection}
     names: list[str] = list(given.protection or ())
     if not names and hadoop is not None:
-        names = [name.strip() for name in hadoop.text(PROTECTION_KEY).lower().split(",")]
-    known = {protection.name.lower(): protection for protection in Protection}
-    return tuple(known[name] for name in names if name in known) or tuple(Protection)
+        names = hadoop.words(PROTECTION_KEY, known)
+    return tuple(known[name] for name in names) or tuple(Protection)

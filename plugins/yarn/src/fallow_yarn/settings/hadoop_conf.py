@@ -5,10 +5,13 @@ Includes, variables and final properties have the meaning that they have for Had
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
+
+from fallow_yarn.settings.xml_text import parsable
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -62,6 +65,17 @@ class Properties:
     def flag(self, key: str) -> bool:
         """Whether a value is `true`; false if it is missing."""
         return self.text(key).lower() == "true"
+
+    def words(self, key: str, known: Collection[str]) -> list[str]:
+        """The words of a value, between commas, in lower case.
+
+        :raises HadoopConfError: one of them is not known.
+        """
+        words = [word.strip() for word in self.text(key).lower().split(",") if word.strip()]
+        for word in words:
+            if word not in known:
+                raise HadoopConfError(f"{self.source(key)}: {word!r} is not one of {', '.join(known)}")
+        return words
 
     def source(self, key: str) -> str:
         """The source of a value, for messages."""
@@ -119,8 +133,8 @@ def _read(file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
     from xml.etree import ElementTree as ET  # of clusters without such a folder nothing is parsed
 
     try:
-        root = ET.parse(file).getroot()  # noqa: S314 - a file of the operator's own
-    except ET.ParseError as error:
+        root = ET.fromstring(parsable(file.read_bytes()))  # noqa: S314 - a file of the operator's own
+    except (ET.ParseError, ValueError) as error:
         raise HadoopConfError(f"{file}: it is not XML: {error}") from None
     except OSError as error:
         raise HadoopConfError(f"{file}: it cannot be read: {error.strerror}") from None
@@ -144,7 +158,7 @@ def _properties(element: "Element", file: Path, includes_left: int) -> Iterator[
 
 
 def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
-    target = file.parent / include.get("href", "").removeprefix("file://")
+    target = _target(include.get("href", ""), file)
     fallback = include.find(_FALLBACK)
     if includes_left <= 0:
         raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} nested includes, the last one of {target}")
@@ -154,3 +168,15 @@ def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tu
         yield from _properties(fallback, file, includes_left)
     else:
         raise HadoopConfError(f"{file}: it includes {target}, which does not exist")
+
+
+def _target(href: str, file: Path) -> Path:
+    """The file of an include: a path, relative to the including file, or a URI such as `file:/etc/hadoop/more.xml`."""
+    scheme, colon, rest = href.partition(":")
+    if not (colon and scheme.isalpha()):
+        return file.parent / href
+    host, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", *rest.partition("/")[1:])
+    if scheme.lower() != "file" or host not in ("", "localhost") or not rest.startswith("/") or not path:
+        expected = "expected a path, or a URI such as file:/etc/hadoop/more.xml"
+        raise HadoopConfError(f"{file}: it includes {href}; {expected}")
+    return Path(slash, unquote(path))
