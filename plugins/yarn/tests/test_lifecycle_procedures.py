@@ -242,7 +242,7 @@ def test_a_node_that_a_file_names_by_its_address_is_in_the_file(
     manager: FakeManager, file: ListFile, clock: Clock, address: str, entry: str
 ) -> None:
     file.path.write_text(f"{entry}\n")
-    manager.addresses = {"n2": entry}
+    manager.resolved = {"n2": entry}
     manager.hosts["n2"], manager.graces["n2"] = State.DECOMMISSIONING, GRACE_SECONDS
     lists = HostLists((file,), addresses_of=lambda host: [address] if host == "n2" else ["10.0.0.5"])
     Decommissioning(manager, lists, ["n1"], GRACE_SECONDS, clock).begin()
