@@ -8,7 +8,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Collection, Iterable
 
-from fallow_yarn.model.node_matching import canonical
+from fallow_yarn.model.node_matching import canonical, is_address
 
 AddressesOf = Callable[[str], Collection[str]]
 """The addresses of a host name; empty if it is not known."""
@@ -41,7 +41,7 @@ def _found(
 ) -> list[str]:
     listed = list(listed)
     found = [entry for entry in listed if spelled(entry) == spelled(host)]
-    if any(_is_address(entry) and entry not in found for entry in listed):  # a look-up may take seconds
+    if any(is_address(entry) and entry not in found for entry in listed):  # a look-up may take seconds
         addresses = {address_spelled(address) for address in addresses_of(host)}
         found += [entry for entry in listed if entry not in found and spelled(entry) in addresses]
     return found
@@ -53,11 +53,3 @@ def _as_java_writes(address: str) -> str:
     if isinstance(found, ipaddress.IPv4Address):
         return str(found)
     return ":".join(f"{int(group, 16):x}" for group in found.exploded.split(":"))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

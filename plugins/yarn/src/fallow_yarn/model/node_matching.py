@@ -120,13 +120,18 @@ def canonical(host: str) -> str:
     return host.lower().removesuffix(".") if address is None else str(address.ipv4_mapped or address)
 
 
-def is_ipv6(host: str) -> bool:
-    """Whether this is an IPv6 address, without brackets."""
+def is_address(host: str) -> bool:
+    """Whether this is an IP address, without brackets."""
     try:
-        ipaddress.IPv6Address(host)
+        ipaddress.ip_address(host)
     except ValueError:
         return False
     return True
+
+
+def is_ipv6(host: str) -> bool:
+    """Whether this is an IPv6 address, without brackets."""
+    return ":" in host and is_address(host)
 
 
 def _named(value: str, ids_by_host: Mapping[str, Collection[str]]) -> Iterator[str]:

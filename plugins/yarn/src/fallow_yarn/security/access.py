@@ -8,10 +8,11 @@ from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import Login
 from fallow_yarn.security.negotiate import Negotiate
 from fallow_yarn.security.sasl import Protection, kerberos
+from fallow_yarn.security.service import Service
 from fallow_yarn.security.web_access import WebAccess, login_of, page_user_of, tls_of, user_of
 from fallow_yarn.settings.config import AgentSpec, KerberosSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties
-from fallow_yarn.settings.security import PRINCIPAL_KEY, PROTECTION_KEY, hadoop_properties, wants_kerberos
+from fallow_yarn.settings.security import PATTERN_KEY, PRINCIPAL_KEY, PROTECTION_KEY, hadoop_properties, wants_kerberos
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +56,19 @@ def access(spec: AgentSpec) -> Access:
         tls=tls,
         secure_nodes=tls is not None,
         login=login,
-        service=service,
+        service=str(service),
     )
 
 
-def _service(given: KerberosSpec, hadoop: Properties | None) -> str:
-    service = given.resource_manager_principal or (hadoop.text(PRINCIPAL_KEY) if hadoop is not None else "")
-    if not service:
+def _service(given: KerberosSpec, hadoop: Properties | None) -> Service:
+    if given.resource_manager_principal:
+        return Service(principal=given.resource_manager_principal)
+    found = Service()
+    if hadoop is not None:
+        found = Service(principal=hadoop.text(PRINCIPAL_KEY), pattern=hadoop.text(PATTERN_KEY))
+    if not str(found):
         raise HadoopConfError(f"spec.hadoopConfDir lacks {PRINCIPAL_KEY}: set spec.kerberos.resourceManagerPrincipal")
-    return service
+    return found
 
 
 def _protections(given: KerberosSpec, hadoop: Properties | None) -> tuple[Protection, ...]:

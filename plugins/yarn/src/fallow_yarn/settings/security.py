@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 AUTHENTICATION_KEY: Final = "hadoop.security.authentication"
 POLICY_KEY: Final = "yarn.http.policy"
 PRINCIPAL_KEY: Final = "yarn.resourcemanager.principal"
+PATTERN_KEY: Final = "yarn.resourcemanager.principal.pattern"
 PROTECTION_KEY: Final = "hadoop.rpc.protection"
 
 
