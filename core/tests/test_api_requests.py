@@ -2,6 +2,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,15 @@ def test_who_may_only_read_changes_nothing(fallow: Standalone, request_: dict[st
     with pytest.raises(ControlError, match="user guest may not change anything: ask as root or as the user that runs"):
         ask(fallow, GUEST, **request_)
     assert fallow.controller.switch("alpha/etl").state is SwitchState.LEND
+
+
+@pytest.mark.parametrize("value", [[], {}, 1, 1.5, True, None, "x", [["x"]], {"a": []}])
+@pytest.mark.parametrize("name", ["request", "scope", "state", "why", "node", "cluster"])
+def test_a_value_of_the_wrong_type_is_the_askers_mistake(fallow: Standalone, name: str, value: object) -> None:
+    for kind in (*fallow.requests.reads, *fallow.requests.changes):
+        given: dict[str, Any] = {"request": kind, "scope": "etl", "state": "lend", "why": "w", "cluster": "etl"}
+        with suppress(ControlError):
+            ask(fallow, **(given | {name: value}))
 
 
 def test_restore_is_for_all_clusters(fallow: Standalone) -> None:

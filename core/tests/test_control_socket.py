@@ -6,6 +6,7 @@ import socket
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from fallow_core.api import control_socket
-from fallow_core.api.control_socket import MAX_REQUEST_BYTES, ControlServer, Peer, ask
+from fallow_core.api.control_socket import MAX_REQUEST_BYTES, ControlServer, Guests, Peer, ask
 from fallow_core.errors import ControlError, NotRunningError, StateError
 
 Serve = Callable[..., ControlServer]
@@ -228,6 +229,35 @@ def test_a_client_that_says_nothing_keeps_no_other_waiting(serve: Serve, path: P
         slow.connect(str(path))
         slow.sendall(b'{"request":')
         assert ask(path, {})["got"] == {}
+
+
+def test_a_user_who_may_only_read_has_few_connections_at_a_time(
+    serve: Serve, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(control_socket, "_peer", lambda _: Peer(uid=4_000_000_000, name="guest"))
+    serve()
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(control_socket.MOST_OF_A_USER)]
+    for each in silent:
+        each.connect(str(path))
+    with pytest.raises(ControlError, match="too many connections"):
+        ask(path, {})
+    assert [record.getMessage() for record in caplog.records] == [
+        'connection_refused who=guest reason="it has too many open"'
+    ]
+    for each in silent:
+        each.close()
+    while b"too many" in raw(path, b"{}"):
+        time.sleep(0.01)
+
+
+def test_owner_and_root_are_served_while_another_user_has_all_places() -> None:
+    guests = Guests()
+    assert [guests.enter(1000) for _ in range(control_socket.MOST_OF_A_USER + 1)] == [True] * 4 + [False]
+    others = [guests.enter(uid) for uid in range(1001, 1100)]
+    assert others.count(True) == control_socket.MOST_GUESTS - control_socket.MOST_OF_A_USER
+    guests.leave(1000)
+    assert guests.enter(2000)
+    assert not guests.enter(2001)
 
 
 def test_a_client_that_says_nothing_is_given_up(serve: Serve, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

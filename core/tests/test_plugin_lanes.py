@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -211,3 +212,26 @@ def test_a_wake_that_fails_does_not_end_the_lane(caplog: pytest.LogCaptureFixtur
     lane.close()
     lane.join()
     assert "waking the loop failed" in caplog.text
+
+
+def test_a_call_for_which_no_thread_can_be_started_fails_and_the_next_one_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lane = Lane("x", time.monotonic)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        call = lane.submit(lambda: 1, 5.0)
+        assert call is not None
+        assert call.outcome == Failure(
+            kind=FailureKind.FAILED, reason="no thread can be started for it: can't start new thread"
+        )
+    again = lane.submit(lambda: 1, 5.0)
+    assert again is not None
+    while not again.done:
+        time.sleep(0.001)
+    assert again.outcome == 1
+    lane.close()

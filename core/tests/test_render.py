@@ -9,10 +9,11 @@ from fallow_core.api.encoding import from_json, to_json
 from fallow_core.api.explain import Explanation, run_explanation
 from fallow_core.api.operations import CheckResult, Restored
 from fallow_core.api.status import ProcessStatus, Status, run_status
+from fallow_core.cli.printable import printable
 from fallow_core.cli.render_explain import explanation_lines
 from fallow_core.cli.render_operations import findings, restored
 from fallow_core.cli.render_status import MOST_IN_FLIGHT, status_lines
-from fallow_core.cli.table import WIDTH, amount, paragraph, printable, seconds, table
+from fallow_core.cli.table import WIDTH, amount, paragraph, seconds, table
 from fallow_core.errors import ControlError
 from fallow_core.ledger.rows import Sent
 from fallow_core.model.node_policies import NodePolicies

@@ -307,10 +307,34 @@ def test_a_group_with_something_else_in_it_is_left_alone(batch: Batch) -> None:
     batch.fake.vanish("hadoop-yarn/other")
     batch.run(12)
     assert batch.quota("hadoop-yarn") is not None
+
+
+def test_a_process_that_comes_into_a_limited_group_lifts_no_limit_and_is_told(batch: Batch) -> None:
+    made(batch, "c1")
+    batch.run(3)
+    limit = batch.quota("hadoop-yarn")
+    assert limit is not None
     batch.fake.add("hadoop-yarn/other", 77)
-    batch.run(12)
+    batch.stats[77] = ProcessStat(77, 1, 5, 0, 0)
+    batch.run(40)
+    assert batch.quota("hadoop-yarn") == limit
+    strangers = {"hadoop-yarn": "/hadoop-yarn does not contain batch alone: process 77 is in it too"}
+    assert batch.limiter.cpu.finder.strangers == strangers
+    batch.start()
+    batch.run(3)
+    assert (batch.quota("hadoop-yarn"), batch.limiter.cpu.finder.strangers) == (limit, strangers)
     batch.fake.vanish("hadoop-yarn/other")
-    assert batch.fake.values() == {path: found for path, found in before.items() if path != "hadoop-yarn/other"}
+    batch.run(40)
+    assert batch.limiter.cpu.finder.strangers == {}
+
+
+def test_what_is_in_a_tasks_own_group_is_the_tasks_whoever_its_parent_is(batch: Batch) -> None:
+    made(batch, "c1")
+    batch.fake.add("hadoop-yarn/c1", 77)
+    batch.stats[77] = ProcessStat(77, 1, 5, 0, 0)
+    batch.run(3)
+    assert batch.quota("hadoop-yarn") is not None
+    assert batch.limiter.cpu.finder.strangers == {}
 
 
 def test_who_may_not_be_moved_is_said_with_the_setting_that_would_change_it(batch: Batch) -> None:

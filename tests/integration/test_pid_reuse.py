@@ -12,15 +12,19 @@ INSIDE = textwrap.dedent("""
     from fallow_core.node import signals
     from fallow_core.node.procfs import PROC_ROOT, read_process
     from fallow_hookspecs import Process
+    from fallow_yarn.nm.procfs import ProcessReader
 
     task = subprocess.Popen(["sleep", "600"])
     seen = read_process(PROC_ROOT, task.pid).process
+    reader = ProcessReader(PROC_ROOT, lambda: 1 << 62)  # all processes are old
+    assert reader.read_all()[seen.pid].process == seen
     task.kill()
     task.wait()
     time.sleep(0.05)  # the start time is counted in ticks of 10 ms
     pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(seen.pid - 1))
     other = subprocess.Popen(["sleep", "600"])
     assert other.pid == seen.pid, f"the kernel gave pid {other.pid}, not {seen.pid}"
+    assert reader.read_all()[seen.pid].process != seen
     for force in (False, True):
         done = signals.terminate([seen], force)
         assert (done.sent, done.gone) == (0, 1), done

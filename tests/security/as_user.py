@@ -20,6 +20,7 @@ def main() -> None:
                 importlib.import_module(each.name)
         elif isinstance(node, ast.ImportFrom) and node.module:
             importlib.import_module(node.module)
+    "localhost".encode("idna")  # loads what look-ups of names need
     if uid != os.getuid():
         os.setgroups([])
         os.setresgid(uid, uid, uid)

@@ -46,12 +46,13 @@ class FakeProc:
         command: Sequence[str] = ("sh",),
         environment: Mapping[str, str] | None = None,
         cgroups: Sequence[str] = ("0::/",),
+        name: str = "a) b",
     ) -> Process:
         """A process, the leader of its session unless one is given; it replaces one of the same pid."""
         folder = self.root / str(pid)
         folder.mkdir(parents=True, exist_ok=True)
         fields = [state, parent, pid, pid if session is None else session, *[0] * 15, start, 0, 0]
-        (folder / "stat").write_text(f"{pid} (a) b) {' '.join(map(str, fields))}\n")
+        (folder / "stat").write_text(f"{pid} ({name}) {' '.join(map(str, fields))}\n")
         (folder / "status").write_text(f"Name:\ta\nUid:\t{user}\t0\t0\t0\n")
         (folder / "cmdline").write_text("".join(f"{argument}\0" for argument in command))
         entries = (f"{name}={value}\0" for name, value in (environment or {}).items())

@@ -16,8 +16,7 @@ from fallow_yarn.errors import (
     StandbyError,
     UnreachableError,
 )
-from fallow_yarn.http import web
-from fallow_yarn.http.web import Web
+from fallow_yarn.http.web import MAX_ANSWER_BYTES, Web
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
 
@@ -49,8 +48,8 @@ def page(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def get(endpoint: Endpoint, deadline: Deadline | None = None) -> object:
-    return Web(endpoint, "al ice").json("/ws/v1/cluster/info", deadline or soon())
+def get(endpoint: Endpoint, deadline: Deadline | None = None, most_bytes: int = MAX_ANSWER_BYTES) -> object:
+    return Web(endpoint, "al ice", most_bytes=most_bytes).json("/ws/v1/cluster/info", deadline or soon())
 
 
 def test_a_page_is_asked_for_as_json_by_the_user_and_on_no_proxy(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,10 +192,9 @@ def test_a_dripping_server_costs_no_more_than_the_deadline(serve: Serve) -> None
         get(serve(script), Deadline.after(0.15))
 
 
-def test_an_endless_run_of_interim_answers_ends_at_the_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "MAX_ANSWER_BYTES", 100_000)
+def test_an_endless_run_of_interim_answers_ends_at_the_limit(serve: Serve) -> None:
     with pytest.raises(ProtocolError, match="longer than 100000 bytes"):
-        get(serve(answering(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)))
+        get(serve(answering(b"HTTP/1.1 100 Continue\r\n\r\n" * 10_000)), most_bytes=100_000)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +206,7 @@ def test_an_endless_run_of_interim_answers_ends_at_the_limit(serve: Serve, monke
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n140000000\r\n",
     ],
 )
-def test_a_page_without_end_is_cut_off_at_the_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
-    monkeypatch.setattr(web, "MAX_ANSWER_BYTES", 1 << 20)
-
+def test_a_page_without_end_is_cut_off_at_the_limit(serve: Serve, head: bytes) -> None:
     def script(connected: socket.socket) -> None:
         request_of(connected)
         connected.sendall(head)
@@ -220,7 +216,7 @@ def test_a_page_without_end_is_cut_off_at_the_limit(serve: Serve, monkeypatch: p
     tracemalloc.start()
     try:
         with pytest.raises(ProtocolError, match="longer than 1048576 bytes"):
-            get(serve(script))
+            get(serve(script), most_bytes=1 << 20)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()

@@ -22,7 +22,6 @@ from fallow_yarn.errors import (
     UnreachableError,
     YarnError,
 )
-from fallow_yarn.ipc import connection as connection_module
 from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Connection, simple
 from fallow_yarn.ipc.protos.rpc_pb2 import RequestHeader, ResponseHeader
@@ -241,7 +240,7 @@ def test_after_a_deadline_the_next_call_uses_a_new_connection(serve: Serve, conn
         (b"\x08\x00\x00\x01" + bytes(100), "does not begin with a length"),
         (b"\x00\x00", "truncated: its connection ended after 2 of 4 bytes"),
         (b"\x00\x00\x00\x09\x01\x02", "truncated: its connection ended after 2 of 9 bytes"),
-        (b"\x07\xff\xff\xff" + bytes(100), "truncated: its connection ended after 100 of 134217727 bytes"),
+        (b"\x00\x0f\xff\xff" + bytes(100), "truncated: its connection ended after 100 of 1048575 bytes"),
         (b"\x00\x00\x00\x04\xff\xff\xff\xff", "ends inside a length"),
         (success(77, b""), "a call 77 that was never made"),
         (failure(-33, b"SaslException", b"x", 15), "a call -33 that was never made"),
@@ -258,7 +257,7 @@ def test_wrong_content_is_a_protocol_error_that_says_where_and_what_was_expected
 
 
 def test_memory_follows_what_arrives_and_not_what_is_announced(serve: Serve, connect: Connect) -> None:
-    announced = (wire.MAX_FRAME_BYTES).to_bytes(4, "big")
+    announced = (wire.SMALL_FRAME_BYTES).to_bytes(4, "big")
     calls = connect(serve(saying(announced + bytes(100_000))))
     tracemalloc.start()
     try:
@@ -472,7 +471,7 @@ def test_any_bytes_from_a_server_end_in_a_yarn_error_or_an_answer(garbage: bytes
     try:
         theirs.sendall(len(garbage).to_bytes(4, "big") + garbage if with_length else garbage)
         theirs.close()
-        connection_module._receive(channel, soon())
+        Connection(endpoint, "the.Protocol", "alice", simple("alice"))._receive(channel, soon())
     except YarnError:
         pass
     finally:

@@ -7,11 +7,12 @@ from plugins.yarn.tests.proc_fakes import NODE_ID, container
 
 from fallow_hookspecs import TaskState
 from fallow_yarn.errors import DeadlineError, ProtocolError, RemoteError, UnreachableError, YarnError
+from fallow_yarn.http.web import SMALL_ANSWER_BYTES, Web
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.nm import containers
-from fallow_yarn.nm.containers import Listing, ask, read_containers, web_of
+from fallow_yarn.nm.containers import Listing, Listings, ask, read_containers, web_of
 from fallow_yarn.security.access import Access
 
 YARN = Access.simple("yarn")
@@ -149,3 +150,26 @@ def test_one_that_is_silent_takes_nobody_elses_time(serve: Serve, monkeypatch: p
     assert answers[NODE_ID] == Listing(containers={})
     monkeypatch.setattr(containers, "ANSWER_SECONDS", 0.1)
     assert isinstance(ask({"a:1": serve(silent).authority}, YARN, Deadline.after(60))["a:1"], YarnError)
+
+
+def test_the_same_page_is_not_decoded_again(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = ({"containers": {"container": [entry(container_id)]}} for container_id in (ONE, TWO))
+    address = serve(answering(one), answering(one), answering(other)).authority
+    decoded: list[str] = []
+    decode = Web.decode
+
+    def decoding(web: Web, path: str, body: bytes, kind: type[object]) -> object:
+        decoded.append(path)
+        return decode(web, path, body, kind)
+
+    monkeypatch.setattr(Web, "decode", decoding)
+    listings = Listings()
+    found = [ask({NODE_ID: address}, YARN, Deadline.after(10), listings)[NODE_ID] for _ in range(3)]
+    assert [list(each.containers) for each in found if isinstance(each, Listing)] == [[ONE], [ONE], [TWO]]
+    assert len(decoded) == 2
+
+
+def test_a_page_longer_than_that_of_one_host_can_be_is_an_error_and_is_not_read_to_its_end(serve: Serve) -> None:
+    body = [entry(TWO, filler="x" * SMALL_ANSWER_BYTES)]
+    with pytest.raises(ProtocolError, match=f"the answer is longer than {SMALL_ANSWER_BYTES} bytes"):
+        read(serve, {"containers": {"container": body}})

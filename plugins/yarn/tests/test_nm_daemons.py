@@ -32,13 +32,16 @@ class ProcTree:
         start_ticks: int = 4242,
         ports: dict[str, list[int]] | None = None,
         state: str = LISTEN,
+        uid: int = 0,
+        parent_pid: int = 1,
     ) -> Path:
         """A process that has sockets on these ports, in tables such as `tcp6`."""
         process = self.root / str(pid)
         (process / "fd").mkdir(parents=True)
         (process / "net").mkdir()
         (process / "cmdline").write_bytes(command)
-        before, after = "S 1 " + "0 " * 17, " 0 0"
+        (process / "status").write_text(f"Name:\tjava\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n")
+        before, after = f"S {parent_pid} " + "0 " * 17, " 0 0"
         (process / "stat").write_text(f"{pid} (java) x) {before}{start_ticks}{after}\n")
         (process / "fd" / "0").symlink_to("/dev/null")
         inode = pid * 100
@@ -87,6 +90,17 @@ def test_two_node_managers_are_told_apart_by_their_ports(proc: ProcTree) -> None
         daemon(10, "worker-1:1001"),
         daemon(11, "worker-1:1002", 5),
     ]
+
+
+def test_of_two_on_one_port_the_known_one_stays_and_else_the_one_on_all_addresses(proc: ProcTree) -> None:
+    proc.add(10, ports={"tcp": [1001]}, start_ticks=5)
+    assert proc.find("worker-1:1001") == [daemon(10, "worker-1:1001", 5)]
+    real = proc.add(11, ports={"tcp": [1001]})
+    table = real / "net" / "tcp"
+    table.write_text(table.read_text().replace("0100007F", "00000000"))
+    assert proc.find("worker-1:1001") == [daemon(11, "worker-1:1001")]
+    known = (daemon(10, "worker-1:1001", 5),)
+    assert proc.find("worker-1:1001", before=known) == [*known]
 
 
 def test_a_node_manager_of_another_cluster_is_not_ours(proc: ProcTree) -> None:

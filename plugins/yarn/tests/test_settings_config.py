@@ -191,6 +191,7 @@ def test_the_json_schema_has_the_names_of_the_file() -> None:
         "nodeManagers",
         "nodeManagersByNode",
         "nodeManagerKey",
+        "nodeManagerUser",
         "vcoreMilli",
         "kerberos",
         "tls",

@@ -129,6 +129,55 @@ def test_a_root_below_the_orphaned_launcher_of_a_dead_node_manager_is_known_by_i
     assert host.members() == {ONE: [601]}
 
 
+def test_launchers_of_a_dead_node_manager_are_told_apart_although_they_share_its_session(host: Host) -> None:
+    host.proc.launch(601, ONE)
+    host.proc.launch(611, TWO)
+    host.proc.end(NM_PID)
+    host.proc.orphan(600)
+    host.proc.orphan(610)
+    assert host.members() == {ONE: [601], TWO: [611]}
+
+
+def test_a_launcher_of_a_node_manager_that_ended_meanwhile_is_no_part_of_its_container(host: Host) -> None:
+    host.proc.launch(601, ONE)
+    host.members()
+    host.proc.end(NM_PID)
+    host.proc.orphan(600)
+    assert host.members() == {ONE: [601]}
+
+
+@pytest.mark.parametrize(
+    "proof",
+    [{"environment": environment_of(ONE)}, {"cgroups": [f"0::/hadoop-yarn/{ONE}"]}],
+    ids=["environment", "cgroup"],
+)
+def test_what_forks_twice_in_a_session_whose_leader_ended_is_still_its_containers(
+    host: Host, proof: dict[str, object]
+) -> None:
+    host.proc.add(702, parent=1, session=701, **proof)  # type: ignore[arg-type]
+    host.proc.add(703, parent=702, session=701, start=YOUNG_TICKS + 1)
+    assert host.members() == {ONE: [702, 703]}
+
+
+def test_what_an_engine_runs_with_a_containers_environment_is_the_containers(host: Host) -> None:
+    host.proc.launch(601, ONE, user=ALICE)
+    host.proc.add(800, parent=1, name="containerd-shim")
+    host.proc.add(801, parent=800, environment=environment_of(ONE), user=BOB)
+    assert host.members() == {ONE: [601, 801]}
+
+
+def test_what_another_users_orphan_runs_with_a_containers_environment_is_not(host: Host) -> None:
+    host.proc.launch(601, ONE, user=ALICE)
+    host.proc.add(800, parent=1, user=BOB, name="containerd-shim")
+    host.proc.add(801, parent=800, environment=environment_of(ONE), user=BOB)
+    assert host.members() == {ONE: [601]}
+
+
+def test_a_process_left_by_a_service_is_no_containers(host: Host) -> None:
+    host.proc.add(702, parent=1, session=701)
+    assert host.members() == {}
+
+
 def test_a_daemon_of_a_container_that_its_node_manager_adopted_is_found(host: Host) -> None:
     host.proc.add(700, parent=NM_PID, environment=environment_of(ONE))
     assert host.members() == {ONE: [700]}
@@ -244,12 +293,6 @@ def test_a_node_manager_that_a_container_started_is_no_part_of_it_nor_are_its_la
     host.proc.add(600, parent=NM_PID, session=450, command=["bash", f"/{TWO}/x"])
     host.proc.add(601, parent=600)
     assert host.members() == {ONE: [450], TWO: [601]}
-
-
-def test_a_copy_of_the_node_manager_that_is_about_to_become_a_launcher_is_one(host: Host) -> None:
-    launcher = host.proc.add(600, parent=NM_PID, session=NM_PID, command=["bash", f"/{ONE}/x"])
-    host.proc.add(601, parent=600)
-    assert host.members(NM, launcher) == {ONE: [601]}
 
 
 def test_a_daemon_that_the_node_manager_adopted_launches_nothing(host: Host) -> None:

@@ -11,7 +11,7 @@ from fallow_yarn.errors import YarnError
 from fallow_yarn.model.container_id import ContainerId
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.nm.containers import Answer, Container, Listing
+from fallow_yarn.nm.containers import Answer, Container, Listing, Listings
 from fallow_yarn.nm.procfs import TICKS_PER_SECOND
 from fallow_yarn.security.access import Access
 from fallow_yarn.tasks import node_tasks
@@ -66,7 +66,9 @@ class Host:
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     host = Host(FakeProc(tmp_path))
 
-    def ask(addresses: Mapping[str, str], access: Access, deadline: Deadline) -> Mapping[str, Answer]:
+    def ask(
+        addresses: Mapping[str, str], access: Access, deadline: Deadline, _: Listings | None = None
+    ) -> Mapping[str, Answer]:
         assert (access.user, deadline.at) == ("yarn", host.clock.now + 5)
         host.clock.now += host.takes_seconds
         return dict.fromkeys(addresses, host.answer)

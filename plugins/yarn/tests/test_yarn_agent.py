@@ -15,9 +15,11 @@ from plugins.yarn.tests.yarn_fakes import HOST
 from fallow_hookspecs import ClusterConfig, Daemon, Finding, KillOrder, KillResult, Node, Role, TaskState
 from fallow_hookspecs.fitting import hooks_of
 from fallow_yarn.agent import YarnAgent
+from fallow_yarn.errors import SilentHostError
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.nm import discovery
 from fallow_yarn.nm.daemons import MAIN_CLASS
+from fallow_yarn.nm.procfs import TURNS
 from fallow_yarn.nm.sockets import reached_at
 from fallow_yarn.settings.agent_model import AgentModel
 
@@ -122,14 +124,47 @@ def test_an_id_whose_port_the_process_does_not_listen_on_is_not_believed(proc: F
 @pytest.mark.parametrize(
     "pretender", [{"environment": environment_of(TWO)}, {"cgroups": [f"4:cpu:/hadoop-yarn/{TWO}"]}]
 )
-def test_a_process_of_a_container_with_its_command_line_is_no_node_manager(
+def test_a_process_left_over_from_a_container_with_its_command_line_is_a_task_and_no_node_manager(
     proc: FakeProc, serve: Serve, pretender: dict[str, object]
 ) -> None:
     real = NodeManager(serve, proc)
-    proc.add(900, command=["java", MAIN_CLASS.decode()], **pretender)  # type: ignore[arg-type]
+    real.containers[TWO] = "RUNNING"
+    left_over = proc.add(900, command=["java", MAIN_CLASS.decode()], **pretender)  # type: ignore[arg-type]
     NodeManager(serve, proc, 900)
     tasks = agent(proc).list_tasks(HOST, 5.0)
     assert (tasks.daemons, tasks.complete) == ((Daemon(process=NM, framework_node=real.id),), True)
+    assert [task.processes for task in tasks.tasks] == [(left_over,)]
+
+
+def test_one_with_many_silent_ports_is_asked_on_a_few_and_again_only_in_a_later_search(
+    proc: FakeProc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def web_of(address: str, access: object) -> None:
+        asked.append(address)
+        raise SilentHostError(f"{address} is silent")
+
+    monkeypatch.setattr(discovery, "web_of", web_of)
+    proc.listen(NM_PID, *range(9001, 9031))
+    searching = agent(proc)
+    reasons = {searching.list_tasks(HOST, 5.0).incomplete_reason for _ in range(TURNS)}
+    assert asked == [f"127.0.0.1:{port}" for port in range(9001, 9009)]
+    assert reasons == {f"NodeManager process {NM_PID} has not told its id: 127.0.0.1:9008 is silent"}
+    searching.list_tasks(HOST, 5.0)
+    searching.list_tasks(HOST, 5.0)
+    assert len(asked) == 16
+
+
+def test_a_process_on_the_same_port_of_another_address_does_not_replace_the_node_manager(
+    proc: FakeProc, serve: Serve
+) -> None:
+    real = NodeManager(serve, proc)
+    proc.add(900, command=["java", MAIN_CLASS.decode()], start=LONG_AGO)
+    NodeManager(serve, proc, 900)
+    proc.listen(900, real.port)
+    tasks = agent(proc).list_tasks(HOST, 5.0)
+    assert tasks.daemons == (Daemon(process=NM, framework_node=real.id),)
 
 
 def test_a_node_manager_with_another_hosts_name_is_ours_only_if_the_file_names_it(proc: FakeProc, serve: Serve) -> None:

@@ -16,7 +16,9 @@ import stat
 import struct
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -29,6 +31,9 @@ log = logging.getLogger("fallow.control")
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 CLIENT_SECONDS = 30.0
+MOST_OF_A_USER, MOST_GUESTS = 4, 32
+"""The connections that users who may only read may have open at a time: each one, and all together."""
+TOO_MANY = "too many connections: wait until your other requests have ended"
 PROBE_SECONDS = 1.0
 
 Answer = dict[str, Any]
@@ -48,6 +53,29 @@ class Peer:
 
 
 Handler = Callable[[Peer, dict[str, Any]], Answer]
+
+
+class Guests:
+    """The open connections of users who may only read. Owner and root are not counted, so nobody takes their places."""
+
+    def __init__(self) -> None:
+        self._open: Counter[int] = Counter()
+        self._lock = threading.Lock()
+
+    def enter(self, uid: int) -> bool:
+        """Count one more connection of a user; false if there are too many, of this user or of all."""
+        with self._lock:
+            if self._open[uid] >= MOST_OF_A_USER or self._open.total() >= MOST_GUESTS:
+                return False
+            self._open[uid] += 1
+            return True
+
+    def leave(self, uid: int) -> None:
+        """A connection of a user was closed."""
+        with self._lock:
+            self._open[uid] -= 1
+            if not self._open[uid]:
+                del self._open[uid]
 
 
 class ControlServer:
@@ -85,10 +113,45 @@ class ControlServer:
 class _Server(socketserver.ThreadingUnixStreamServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def __init__(self, path: str, handler: Handler) -> None:
         self.handler = handler
+        self._guests = Guests()
         super().__init__(path, _Connection)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        try:
+            peer = _peer(request)
+        except OSError:
+            return False  # it went away
+        if peer.may_change or self._guests.enter(peer.uid):
+            return True
+        event(log, logging.WARNING, "connection_refused", who=peer.name, reason="it has too many open")
+        with suppress(OSError):
+            request.sendall(json.dumps({"error": TOO_MANY}).encode() + b"\n")
+        return False
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread can be started
+            self._leave(request)
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            self.finish_request(request, client_address)
+        except Exception:
+            self.handle_error(request, client_address)
+        finally:
+            self._leave(request)
+            self.shutdown_request(request)
+
+    def _leave(self, request: Any) -> None:
+        peer = _peer(request)
+        if not peer.may_change:
+            self._guests.leave(peer.uid)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         event(log, logging.ERROR, "connection_failed", reason=repr(sys.exc_info()[1]))

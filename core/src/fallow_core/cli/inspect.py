@@ -17,9 +17,9 @@ from fallow_core.api.operations import Adopted, CheckResult, Forgotten, LostStat
 from fallow_core.api.status import Status
 from fallow_core.cli import render_operations
 from fallow_core.cli.config_option import config_option
+from fallow_core.cli.printable import printable
 from fallow_core.cli.render_explain import explanation_lines
 from fallow_core.cli.render_status import status_lines
-from fallow_core.cli.table import printable
 from fallow_core.config.document import read
 from fallow_core.config.settings import CONTROL_SOCKET, CORE_FILE
 

@@ -1,5 +1,6 @@
 """The command `fallow`. The module of a sub-command is imported only when it is called."""
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -8,6 +9,7 @@ from typing import Any
 
 import click
 
+from fallow_core.cli.printable import printable_lines
 from fallow_core.cli.system_errors import explained
 from fallow_core.errors import FallowError
 
@@ -76,10 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
         result: Any = fallow.main(arguments, prog_name="fallow", standalone_mode=False)
         sys.stdout.flush()
     except FallowError as error:
-        click.echo(str(error), err=True)
+        _tell(str(error))
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        error.show(_Printable())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -89,10 +91,23 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, RuntimeError) as error:
         if (text := explained(error)) is None:
             raise
-        click.echo(text, err=True)
+        _tell(text)
         _forget_stdout()
         return 1
     return result if isinstance(result, int) else 0
+
+
+class _Printable(io.StringIO):
+    """A file that passes on to stderr what is written to it."""
+
+    def write(self, text: str) -> int:
+        click.echo(printable_lines(text), err=True, nl=False)
+        return len(text)
+
+
+def _tell(text: str) -> None:
+    """Write an error, without what would do something to a terminal: it may quote a file, a peer or a task."""
+    click.echo(printable_lines(text), err=True)
 
 
 def _forget_stdout() -> None:

@@ -9,7 +9,8 @@ import click
 
 from fallow_core.cli import plugin_commands
 from fallow_core.cli.config_option import config_option
-from fallow_core.cli.table import printable, table
+from fallow_core.cli.printable import printable
+from fallow_core.cli.table import table
 from fallow_core.config.document import Document, read
 from fallow_core.config.problems import error_of
 from fallow_core.errors import ConfigError, PluginLoadError

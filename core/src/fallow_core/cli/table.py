@@ -34,11 +34,6 @@ def paragraph(text: str, indent: str = "", hanging: str = "    ") -> list[str]:
     )
 
 
-def printable(line: str) -> str:
-    """The line without what would do something to a terminal."""
-    return "".join(character if character.isprintable() else "�" for character in line)
-
-
 def marked(problems: Iterable[str], indent: str = "") -> list[str]:
     """A paragraph for each problem."""
     return [line for problem in problems for line in paragraph(f"! {problem}", indent)]

@@ -112,6 +112,15 @@ class PluginInstance:
         self._reads = Lane(f"{self.name} reads", clock, wake)
         self._acts = Lane(f"{self.name} acts", clock, wake)
         self._closing: Call[None] | None = None
+        try:
+            for lane in (self._reads, self._acts):
+                lane.start()
+        except RuntimeError as error:
+            for lane in (self._reads, self._acts):
+                lane.close()
+            with contextlib.suppress(Exception):
+                self._object.close()
+            raise PluginLoadError(f"cluster {self.name}: no thread can be started for its calls: {error}") from error
 
     def start_report(self, nodes: tuple[Node, ...], timeout_seconds: float) -> Call[CapacityReport] | None:
         """Ask what the framework has (reads lane)."""

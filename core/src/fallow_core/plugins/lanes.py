@@ -103,7 +103,7 @@ class LaneHealth:
 
 
 class Lane:
-    """One daemon thread, started by the first call. Only one thread may call `submit`, `health` and `close`."""
+    """One daemon thread, started by `start` or the first call. Only one thread may call `submit`, `health`, `close`."""
 
     def __init__(self, name: str, clock: Callable[[], float], wake: Callable[[], None] | None = None) -> None:
         """The lane's thread calls `wake` after each call; it must be quick and thread-safe."""
@@ -114,6 +114,14 @@ class Lane:
         self._jobs: queue.SimpleQueue[tuple[Call[Any], Callable[[], Any], bool] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._closed = False
+
+    def start(self) -> None:
+        """Start the thread now: later there may be no memory or no thread for it.
+
+        :raises RuntimeError: no thread can be started.
+        """
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def submit(
         self, function: Callable[[], _T], timeout_seconds: float, *, use_breaker: bool = True
@@ -130,8 +138,11 @@ class Lane:
             return None
         call: Call[_T] = Call(now, now + timeout_seconds)
         self._call = call
-        if not self._thread.is_alive():
-            self._thread.start()
+        try:
+            self.start()
+        except RuntimeError as error:
+            call.end(Failure(kind=FailureKind.FAILED, reason=f"no thread can be started for it: {error}"))
+            return call
         self._jobs.put((call, function, use_breaker))
         return call
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fallow_core.agent.eviction.evictor import Evictor
+from fallow_core.agent.eviction.task_join import leading_processes
 from fallow_core.agent.last_round import LastRound
 from fallow_core.agent.probing.schedule import ProbeDue
 from fallow_core.agent.throttling.batch_groups import BatchGroup
@@ -87,7 +88,8 @@ class Protection(Loop):
         return self.prober.probe(self.config, self.sample, self._groups())
 
     def _take_sample(self) -> None:
-        newest = self.sampler.sample(self._daemons())
+        tasks = [process for roots in leading_processes(self._lists()).values() for process in roots]
+        newest = self.sampler.sample([*self._daemons(), *tasks])  # a task's process may have left its daemon's tree
         for resource, reason in self.sampler.missing.items():
             if self.sample.of(resource) is not None:
                 event(log, logging.WARNING, "sample_failed", resource=resource, reason=reason)

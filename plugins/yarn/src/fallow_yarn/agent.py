@@ -24,6 +24,7 @@ from fallow_yarn.model.node_matching import OwnIds
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.discovery import Discovery, Wanted
 from fallow_yarn.nm.procfs import PROC_ROOT, now_ticks
+from fallow_yarn.nm.proof import uid_of
 from fallow_yarn.security.web_access import web_access
 from fallow_yarn.settings.agent_settings import AgentSettings
 from fallow_yarn.tasks.node_tasks import NodeTasks
@@ -44,6 +45,7 @@ class YarnAgent:
         self._clock, self._proc_root, self._ticks = clock, proc_root, ticks
         self._access = web_access(settings)
         self._discovery = Discovery(self._access, proc_root)
+        self._node_manager_uid = uid_of(settings.node_manager_user)
         self._tasks: dict[str, NodeTasks] = {}
         self._web: Mapping[str, Mapping[str, str]] = {}
 
@@ -111,7 +113,8 @@ class YarnAgent:
         return discovery.discover(running, wanted, deadline)
 
     def _tasks_of(self, node: Node) -> NodeTasks:
-        tasks = NodeTasks(self._access, self._settings.vcore_milli, self._clock, self._ticks, self._proc_root)
+        vcore_milli, uid = self._settings.vcore_milli, self._node_manager_uid
+        tasks = NodeTasks(self._access, vcore_milli, self._clock, self._ticks, self._proc_root, uid)
         return self._tasks.setdefault(node.name, tasks)
 
 

@@ -27,6 +27,9 @@ user: yarn
 # nodeManagersByNode: {worker-1: ["worker-1.example.com:45454", "worker-1.example.com:45455"]}
 # Otherwise this label or annotation of the node, or of a pod on it, adds more: HOST:PORT, or HOST for all ports.
 # nodeManagerKey: yarn.hadoop.apache.org/node-id
+# The user that NodeManagers run as on this host, by name or number. A process of another user is none, whatever it
+# says of itself. Default: root, system users (below 1000) and Fallow's own user, or else the one user that runs any.
+# nodeManagerUser: yarn
 # Milli-cores of one vcore of this cluster.
 vcoreMilli: 1000
 # Kerberos (needs fallow-yarn[kerberos]): the credentials, and the principal of the ResourceManager. Values in

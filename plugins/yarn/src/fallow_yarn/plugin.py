@@ -36,6 +36,7 @@ from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.daemons import node_managers
 from fallow_yarn.nm.foreign import Foreign
 from fallow_yarn.nm.procfs import PROC_ROOT, now_ticks
+from fallow_yarn.nm.proof import uid_of
 from fallow_yarn.publishing.publisher import Publisher
 from fallow_yarn.publishing.resend import Resend, Start
 from fallow_yarn.reports.capabilities import capabilities
@@ -73,6 +74,7 @@ class YarnInstance:
         self._clock = clock
         self._proc_root, self._ticks = proc_root, ticks
         self._roles = cluster.roles
+        self._node_manager_uid = uid_of(spec.node_manager_user) if Role.AGENT in cluster.roles else None
         found = rm_addresses(spec)
         self._shared = shared = Shared(access(spec))
         self._reads, self._acts = manager(found, shared), manager(found, shared)
@@ -184,7 +186,8 @@ class YarnInstance:
         return CapacityReport(capabilities=found, rows=(), answers=answered + answers)
 
     def _tasks_of(self, node: Node) -> NodeTasks:
-        tasks = NodeTasks(self._shared.access, self._spec.vcore_milli, self._clock, self._ticks, self._proc_root)
+        access, vcore_milli, uid = self._shared.access, self._spec.vcore_milli, self._node_manager_uid
+        tasks = NodeTasks(access, vcore_milli, self._clock, self._ticks, self._proc_root, uid)
         return self._tasks.setdefault(node.name, tasks)
 
 

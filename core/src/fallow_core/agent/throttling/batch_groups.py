@@ -1,13 +1,16 @@
 """Finds the groups that contain batch, from the groups of the tasks' processes and from the plugins' placements.
 
 A framework that gives each task a group creates these below a group of its own: that one is the batch group, provided
-that nothing else is in it. For tasks without groups Fallow creates a batch group below the group where they are: all
-limits above stay in force, and the processes can be moved back. Each task gets a child of it, so a task with many
-processes gets no more CPU than others.
+that nothing else is in it when Fallow changes it first. What is in a task's own group is the task's. What appears
+beside these groups later is shown, and lifts no limit: a task could put it there.
+
+For tasks without groups Fallow creates a batch group below the group where they are: all limits above stay in force,
+and the processes can be moved back. Each task gets a child of it, so a task with many processes gets no more CPU than
+others.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -54,11 +57,12 @@ class _Place(NamedTuple):
 class BatchGroups:
     """Finds the groups. `own_name`: the name of the groups that Fallow creates.
 
-    `ungrouped`: why a task is in no batch group.
+    `ungrouped`: why a task is in no batch group. `strangers`: what else is in a batch group, by its path.
     """
 
     def __init__(self, hierarchy: Hierarchy, own_name: str, memberships: Memberships) -> None:
         self.ungrouped: dict[TaskKey, str] = {}
+        self.strangers: dict[str, str] = {}
         self._not_batch: dict[str, str] = {}
         self._left_alone: dict[str, str] = {}
         self._hierarchy = hierarchy
@@ -75,10 +79,12 @@ class BatchGroups:
         batch: BatchPass,
         now: float,
         left_alone: Collection[Process] = (),
+        changed: Container[str] = (),
     ) -> dict[str, BatchGroup]:
         """The groups of batch by path, without groups that contain other processes too. All `tasks` have members.
 
         :param left_alone: the batch processes that may not be throttled.
+        :param changed: the groups that do not have their original values.
         """
         self.ungrouped = {}
         groups: dict[str, BatchGroup] = {}
@@ -93,7 +99,7 @@ class BatchGroups:
             if place.task_group:
                 group.task_groups.add(place.task_group)
         groups = _outermost(groups)
-        self._check(groups, batch, now)
+        self._check(groups, batch, now, changed)
         self._find_left_alone(groups, members, left_alone, now)
         for path in self.foreign.keys() & groups.keys():
             self.ungrouped |= {task.key: self.foreign[path] for task in groups.pop(path).tasks}
@@ -140,18 +146,20 @@ class BatchGroups:
         self.ungrouped[key] = f"its group /{found} is not its own, and it may not be moved{setting}"
         return None
 
-    def _check(self, groups: Mapping[str, BatchGroup], batch: BatchPass, now: float) -> None:
+    def _check(self, groups: Mapping[str, BatchGroup], batch: BatchPass, now: float, changed: Container[str]) -> None:
         """Check from time to time whether the groups that Fallow did not create contain other processes."""
         self._checks = {path: check for path, check in self._checks.items() if path in groups}
         self._not_batch = {path: why for path, why in self._not_batch.items() if path in groups}
+        self.strangers = {path: why for path, why in self.strangers.items() if path in groups}
         for path, group in groups.items():
             due, since = self._checks.get(path, (now, now))
             if group.home is not None or now < due:
                 continue
-            was_foreign = self._not_batch.pop(path, None) is not None
-            if others := self._other_processes(path, batch):
-                self._not_batch[path] = f"/{path} does not contain batch alone: process {others[0]} is in it too"
-            since = now if bool(others) != was_foreign else since
+            was_pure = self._not_batch.pop(path, None) is None and self.strangers.pop(path, None) is None
+            if others := self._other_processes(group, batch):
+                found = self.strangers if path in changed else self._not_batch
+                found[path] = f"/{path} does not contain batch alone: process {others[0]} is in it too"
+            since = now if bool(others) == was_pure else since
             self._checks[path] = (due_at(now, since), since)
 
     def _find_left_alone(
@@ -177,9 +185,13 @@ class BatchGroups:
                 if groups[path].home is not None:
                     self.reread([process, *(each for task in groups[path].tasks for each in members[task.key])])
 
-    def _other_processes(self, group: str, batch: BatchPass) -> list[int]:
+    def _other_processes(self, group: BatchGroup, batch: BatchPass) -> list[int]:
+        """Those that are not batch, outside of the tasks' own groups."""
         found: list[int] = []
-        for one in (group, *self._hierarchy.below(group)):
+        own = tuple(f"{path}/" for path in group.task_groups)
+        for one in (group.path, *self._hierarchy.below(group.path)):
+            if own and f"{one}/".startswith(own):
+                continue
             try:
                 pids = self._hierarchy.processes(one)
             except (OSError, CgroupError):

@@ -83,7 +83,8 @@ class BatchLimiter:
             left_alone = {each for key, own in members.items() if key.cluster not in clusters for each in own}
         for tree in self.trees:
             if tree in used:
-                tree.groups = tree.finder.find(tasks, members, self.placements.known, batch, view.now, left_alone)
+                known, changed = self.placements.known, tree.writer.changed_groups
+                tree.groups = tree.finder.find(tasks, members, known, batch, view.now, left_alone, changed)
                 tree.release_unused(clusters, changes=self._changes(tree), creates=self._creates(tree))
             else:
                 tree.release_all()

@@ -102,6 +102,7 @@ class HostThrottling:
         found = [f"memoryReclaim: {why}" for why in self._lacking("memory", policy.memory_reclaim.mode)]
         if policy.cpu_suppress.cpuset is not Placing.OFF:
             found += [f"cpuSuppress.cpuset: {why}" for why in self._lacking("cpuset", policy.cpu_suppress.mode)]
+        found += [f"{why}; its limit stays" for why in self.limiter.cpu.finder.strangers.values()]
         return found + [f"/{group}: {why}" for writer in writers for group, why in sorted(writer.problems.items())]
 
     @property

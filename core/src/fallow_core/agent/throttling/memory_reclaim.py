@@ -96,8 +96,12 @@ class MemoryReclaimer:
             if file is not None and not writer.save_original(group, file, groups[group].clusters):
                 step.problem, step.finished = writer.problems.get(group, "the group is gone"), True
                 return
-        self._running = step
-        self._start(lambda: self._run(step, lowered))
+        try:
+            self._start(lambda: self._run(step, lowered))
+        except RuntimeError as error:
+            step.problem, step.finished = f"no thread can be started: {error}", True
+        else:
+            self._running = step
 
     def _lowered(self, groups: Mapping[str, BatchGroup]) -> dict[str, ControlFile | None]:
         """For each group whose memory can be reclaimed, the limit that is lowered to do so."""

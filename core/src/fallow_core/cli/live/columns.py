@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.text import Text
 
-from fallow_core.cli.table import printable
+from fallow_core.cli.printable import printable
 
 GAP = 2
 

@@ -6,7 +6,8 @@ from fallow_core.cli.live.filter_sort import Rows, filter_and_sort
 from fallow_core.cli.live.panels import LABELS
 from fallow_core.cli.live.snapshot import Node, Snapshot
 from fallow_core.cli.live.view_state import ViewState
-from fallow_core.cli.table import amount, printable
+from fallow_core.cli.printable import printable
+from fallow_core.cli.table import amount
 from fallow_hookspecs import RESOURCE_NAMES, ResourceName
 
 QUIET_SECONDS = 10.0

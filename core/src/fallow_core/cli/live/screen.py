@@ -12,7 +12,8 @@ from fallow_core.cli.live.panels import Panel, panels
 from fallow_core.cli.live.record import record
 from fallow_core.cli.live.snapshot import Snapshot
 from fallow_core.cli.live.view_state import HELP, SORTS, Pane, ViewState
-from fallow_core.cli.table import printable, seconds
+from fallow_core.cli.printable import printable
+from fallow_core.cli.table import seconds
 
 KEYS = "q end  / filter  s sort  Enter explain  Tab table  ? help"
 ROOMY = 32

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_ANSWER_BYTES: Final = 64 << 20  # 10,000 nodes are 18 MB
+MAX_ANSWER_BYTES: Final = 64 << 20
+"""For pages of a ResourceManager, whose list of 10,000 nodes is 18 MB."""
+SMALL_ANSWER_BYTES: Final = 4 << 20
+"""For pages of one host: a NodeManager's list of 1,000 containers is 0.7 MB."""
 REFUSED: Final = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
 TLS_PORT: Final = "this is a TLS port (set spec.tls to speak TLS)"
 
@@ -58,12 +61,14 @@ class Web:
         tls: "ssl.SSLContext | None" = None,
         authentication: Authentication | None = None,
         cookies: MutableMapping[str, str] | None = None,
+        most_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
         """`user` is the value of `user.name`, which servers with simple authentication believe.
 
         `authentication` makes the header `Authorization`, only for a server that asks for it. `cookies` holds the
-        session cookies that it earned, by server address; threads may share it.
+        session cookies that it earned, by server address; threads may share it. `most_bytes`: of one answer.
         """
+        self._most_bytes = most_bytes
         self.endpoint = endpoint
         self._user = user
         self._tls = tls
@@ -79,7 +84,10 @@ class Web:
 
         :raises ProtocolError: it is not JSON, or not of the type.
         """
-        body = self.page(path, deadline)
+        return self.decode(path, self.page(path, deadline), kind)
+
+    def decode(self, path: str, body: bytes | bytearray, kind: type[T]) -> T:
+        """As `decoded`, of a page that was read already."""
         try:
             return _decoded(body, kind)
         except (ValueError, RecursionError) as error:
@@ -125,7 +133,7 @@ class Web:
         channel = Channel.connect(self.endpoint, deadline, self._tls)
         try:
             channel.send(request, deadline)
-            response = http.client.HTTPResponse(cast(socket.socket, _Incoming(channel, deadline)))
+            response = http.client.HTTPResponse(cast(socket.socket, _Incoming(channel, deadline, self._most_bytes)))
             response.begin()
             body = bytearray()
             while chunk := response.read(CHUNK_BYTES):
@@ -205,10 +213,10 @@ def _signed_cookie(response: http.client.HTTPResponse) -> str:
 class _Incoming(io.RawIOBase):
     """The data of a channel as a file for http.client, with a limit of time and bytes."""
 
-    def __init__(self, channel: Channel, deadline: Deadline) -> None:
+    def __init__(self, channel: Channel, deadline: Deadline, most_bytes: int) -> None:
         self._channel = channel
         self._deadline = deadline
-        self._left_bytes = MAX_ANSWER_BYTES
+        self._most_bytes = self._left_bytes = most_bytes
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """The method of a socket that http.client needs."""
@@ -222,7 +230,7 @@ class _Incoming(io.RawIOBase):
         chunk = self._channel.receive(len(view), self._deadline)
         self._left_bytes -= len(chunk)
         if self._left_bytes < 0:
-            raise ProtocolError(f"{self._channel.endpoint}: the answer is longer than {MAX_ANSWER_BYTES} bytes")
+            raise ProtocolError(f"{self._channel.endpoint}: the answer is longer than {self._most_bytes} bytes")
         view[: len(chunk)] = chunk
         return len(chunk)
 

@@ -55,14 +55,23 @@ class Connection:
     """Calls to one protocol of one server over one TCP connection, opened on demand and kept.
 
     Use it from one thread. After any failure except an ordinary error answer the connection is closed, as late answers
-    may still arrive on it. `maybe_sent` of the errors says whether the server may have carried out the call.
+    may still arrive on it. `maybe_sent` of the errors says whether the server may have carried out the call. An answer
+    of more than `most_bytes` is an error.
     """
 
-    def __init__(self, endpoint: Endpoint, protocol: str, user: str, authenticate: Authenticate) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        protocol: str,
+        user: str,
+        authenticate: Authenticate,
+        most_bytes: int = wire.SMALL_FRAME_BYTES,
+    ) -> None:
         self.endpoint = endpoint
         self.user = user
         self._protocol = protocol
         self._authenticate = authenticate
+        self._most_bytes = most_bytes
         self._client_id = os.urandom(16)
         self._next_call_id = 0
         self._stream: Stream | None = None
@@ -164,7 +173,7 @@ class Connection:
 
     def _answer_to(self, call_id: int, stream: Stream, deadline: Deadline) -> wire.Answer:
         while (kept := self._under_way[call_id]) is None:
-            answer = _receive(stream, deadline)
+            answer = self._receive(stream, deadline)
             if answer.fatal and answer.call_id < 0:
                 return answer
             if answer.call_id in self._under_way:
@@ -176,14 +185,13 @@ class Connection:
 
     def _last_word(self, stream: Stream, deadline: Deadline, lost: ConnectionLostError) -> wire.Answer:
         try:
-            answer = _receive(stream, deadline)
+            answer = self._receive(stream, deadline)
         except YarnError:
             raise lost from None
         if not answer.fatal:
             raise lost
         return answer
 
-
-def _receive(stream: Stream, deadline: Deadline) -> wire.Answer:
-    count = wire.frame_bytes(stream.receive_exactly(wire.PREFIX_BYTES, deadline))
-    return wire.read_answer(stream.receive_exactly(count, deadline, begun=True))
+    def _receive(self, stream: Stream, deadline: Deadline) -> wire.Answer:
+        count = wire.frame_bytes(stream.receive_exactly(wire.PREFIX_BYTES, deadline), self._most_bytes)
+        return wire.read_answer(stream.receive_exactly(count, deadline, begun=True))

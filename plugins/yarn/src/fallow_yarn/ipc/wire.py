@@ -23,7 +23,10 @@ from fallow_yarn.ipc.protos.rpc_pb2 import (
 SIMPLE_PREAMBLE: Final = b"hrpc\x09\x00\x00"  # magic, version, service class, authentication: none
 SASL_PREAMBLE: Final = b"hrpc\x09\x00\xdf"
 PREFIX_BYTES: Final = 4
-MAX_FRAME_BYTES: Final = 128 << 20  # what Hadoop's own client accepts: ipc.maximum.response.length
+MAX_FRAME_BYTES: Final = 16 << 20
+"""For a list of nodes: 10,000 of them are 4 MB. Decoded, a message takes up to forty times its bytes."""
+SMALL_FRAME_BYTES: Final = 1 << 20
+"""For all other answers, which are some bytes or a text."""
 CONTEXT_CALL_ID: Final = -3
 SASL_CALL_ID: Final = -33
 PROTOCOL_VERSION: Final = 1
@@ -82,16 +85,16 @@ def read_sasl(body: bytes) -> SaslMessage:
     return message
 
 
-def frame_bytes(prefix: bytes) -> int:
+def frame_bytes(prefix: bytes, most_bytes: int = MAX_FRAME_BYTES) -> int:
     """The length of the frame that follows these four bytes; WrongPortError if no Hadoop server sends such a prefix."""
     if prefix == b"HTTP":
         raise WrongPortError("this is a web port: it answered with HTTP")
     if prefix[:2] == b"\x15\x03":
         raise WrongPortError("this is a TLS port: it answered with a TLS alert")
     count = int.from_bytes(prefix, "big", signed=True)
-    if not 0 < count <= MAX_FRAME_BYTES:
+    if not 0 < count <= most_bytes:
         said = f"{prefix.hex(' ')} ({prefix!r})"
-        raise WrongPortError(f"the answer does not begin with a length of 1 to {MAX_FRAME_BYTES} bytes but with {said}")
+        raise WrongPortError(f"the answer does not begin with a length of 1 to {most_bytes} bytes but with {said}")
     return count
 
 

@@ -1,6 +1,6 @@
 """Reads the containers of a NodeManager from its web page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from fallow_hookspecs import TaskState
 from fallow_yarn.errors import ProtocolError, YarnError
 from fallow_yarn.http.loose_json import Object, integer, is_object, member, text
-from fallow_yarn.http.web import Web
+from fallow_yarn.http.web import SMALL_ANSWER_BYTES, Web
 from fallow_yarn.model.container_id import ContainerId
 from fallow_yarn.model.node_matching import canonical_id
 from fallow_yarn.model.size import Size
@@ -68,7 +68,26 @@ def web_of(http_address: str, access: WebAccess) -> Web:
         purpose="the NodeManager's web port",
         hadoop_key="yarn.nodemanager.webapp.address, 8042 by default",
     )
-    return access.web(endpoint, secure=access.secure_nodes)
+    return access.web(endpoint, secure=access.secure_nodes, most_bytes=SMALL_ANSWER_BYTES)
+
+
+class Listings:
+    """The newest list of each NodeManager, with the page that it is from: the same page is not decoded again."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[bytes | bytearray, Listing]] = {}
+
+    def read(self, web: Web, node_id: str, deadline: Deadline) -> Listing:
+        """As `read_containers`."""
+        page = web.page(CONTAINERS, deadline)
+        known = self._newest.get(node_id)
+        if known is None or known[0] != page:
+            self._newest[node_id] = known = page, _listing(web, page, node_id)
+        return known[1]
+
+    def keep(self, node_ids: Iterable[str]) -> None:
+        """Forget the lists of all other NodeManagers."""
+        self._newest = {node_id: self._newest[node_id] for node_id in node_ids if node_id in self._newest}
 
 
 def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
@@ -76,9 +95,13 @@ def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
 
     A container that waits in the NodeManager's own queue holds nothing yet, and is left out.
     """
+    return _listing(web, web.page(CONTAINERS, deadline), node_id)
+
+
+def _listing(web: Web, page: bytes | bytearray, node_id: str) -> Listing:
     containers: dict[str, Container] = {}
     unreadable = 0
-    for entry in _entries(web, deadline):
+    for entry in _entries(web, page):
         container = _container(entry) if is_object(entry) else None
         if container is None or not is_object(entry):
             unreadable += 1
@@ -91,9 +114,9 @@ def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
     return Listing(containers=containers, unreadable=unreadable)
 
 
-def _entries(web: Web, deadline: Deadline) -> list[object]:
+def _entries(web: Web, page: bytes | bytearray) -> list[object]:
     """The list; for an empty one releases write `null`, an empty object, or leave it out."""
-    answer = web.json(CONTAINERS, deadline)
+    answer = web.decode(CONTAINERS, page, object)
     inner = answer.get("containers") if is_object(answer) else answer
     if is_object(answer) and (not answer or ("containers" in answer and not inner)):
         return []
@@ -123,18 +146,22 @@ Answer = Listing | YarnError
 """The list of a NodeManager, or the error that prevented it."""
 
 
-def ask(addresses: Mapping[str, str], access: WebAccess, deadline: Deadline) -> dict[str, Answer]:
+def ask(
+    addresses: Mapping[str, str], access: WebAccess, deadline: Deadline, listings: Listings | None = None
+) -> dict[str, Answer]:
     """The list of each NodeManager, by node id; `addresses` are their web addresses, empty where not known.
 
     They are asked one after the other, each within its share of the time, so that a silent one does not use it up.
     """
     answers: dict[str, Answer] = {}
+    listings = listings or Listings()
     for position, (node_id, address) in enumerate(addresses.items()):
         share = min(deadline.left_seconds() / (len(addresses) - position), ANSWER_SECONDS)
         try:
-            answers[node_id] = read_containers(web_of(address, access), node_id, deadline.within(share))
+            answers[node_id] = listings.read(web_of(address, access), node_id, deadline.within(share))
         except ValueError:
             answers[node_id] = YarnError(f"the web address of NodeManager {node_id} is not known")
         except YarnError as error:
             answers[node_id] = error
+    listings.keep(addresses)
     return answers

@@ -32,5 +32,9 @@ class Foreign:
 
     def note(self, process: Process) -> None:
         """A process was examined and is not ours."""
-        if process.start_ticks <= self._clock() - STARTED_TICKS:
+        if self.is_started(process):
             self._left[process] = TURNS
+
+    def is_started(self, process: Process) -> bool:
+        """Whether a process has had the time to listen on its ports."""
+        return process.start_ticks <= self._clock() - STARTED_TICKS

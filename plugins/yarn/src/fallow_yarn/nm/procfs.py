@@ -5,7 +5,7 @@ Layouts are those of proc(5). A process that ends while it is read, or is hidden
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,16 +21,20 @@ TURNS: Final = 16
 """What rarely changes is read again once in so many searches, for another part of the processes each time."""
 ENDED: Final = (b"Z", b"X")
 CHUNK_BYTES: Final = 16 << 10
+MOST_BYTES: Final = 256 << 10
+"""Of a file whose content a process chooses, such as its command line: a longer one counts as unreadable."""
+CGROUP_TYPES: Final = ("cgroup", "cgroup2")
 
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """A process at one time. `is_alive` is false for a zombie."""
+    """A process at one time. `is_alive` is false for a zombie. `name`: of its program, at most 15 bytes."""
 
     process: Process
     parent_pid: int
     session: int
     is_alive: bool
+    name: bytes = b""
 
     @property
     def pid(self) -> int:
@@ -66,25 +70,55 @@ def read_all(proc_root: Path) -> dict[int, Stat]:
     return ProcessReader(proc_root).read_all()
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The newest reading of a process. `inode`: the number of its directory, another one for each process."""
+
+    inode: int
+    stat: Stat
+
+
 class ProcessReader:
-    """Reads all processes again and again. One whose text is the same as the last time is not parsed again: most
-    processes sleep. Belongs to one thread.
+    """Reads all processes again and again. Belongs to one thread.
+
+    Most processes change nothing of what `Stat` has. So a process is read again while it is young, when its parent has
+    ended, and otherwise once in `TURNS` searches. That it still is the same process is told by its directory.
     """
 
-    def __init__(self, proc_root: Path) -> None:
+    def __init__(self, proc_root: Path, clock: Callable[[], int] = now_ticks) -> None:
         self._proc_root = proc_root
-        self._read: dict[str, tuple[bytes, Stat]] = {}
+        self._clock = clock
+        self._read: dict[int, _Read] = {}
+        self._reads_all = False
+        self._turn = 0
 
     def read_all(self) -> dict[int, Stat]:
-        """All processes by pid; the same object for a process whose text is the same."""
-        root, before, self._read = str(self._proc_root), self._read, {}
-        for name in filter(str.isdigit, os.listdir(self._proc_root)):  # noqa: PTH208 - names alone, no Path each
-            raw = _stat_text(f"{root}/{name}/stat")
-            known = before.get(name)
-            stat = known[1] if known is not None and known[0] == raw else _parsed(raw)
-            if stat is not None:
-                self._read[name] = (raw, stat)
-        return {stat.pid: stat for _, stat in self._read.values()}
+        """All processes by pid; the same object for a process that was not read again."""
+        self._turn = (self._turn + 1) % TURNS
+        settled = self._clock() - SETTLED_TICKS
+        with os.scandir(self._proc_root) as entries:
+            inodes = {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
+        before, found = {} if self._reads_all else self._read, dict[int, _Read]()
+        self._reads_all = False
+        for pid, inode in inodes.items():
+            read = before.get(pid)
+            if read is None or read.inode != inode or self._is_due(read.stat, settled, inodes):
+                stat = read_stat(self._proc_root, pid)
+                if stat is None:
+                    continue
+                read = _Read(inode, read.stat if read is not None and read.stat == stat else stat)
+            found[pid] = read
+        self._read = found
+        return {pid: read.stat for pid, read in found.items()}
+
+    def read_all_again(self) -> None:
+        """Read every process at the next search, since some were signalled. Any thread may ask for it."""
+        self._reads_all = True
+
+    def _is_due(self, stat: Stat, settled: int, inodes: Mapping[int, int]) -> bool:
+        if stat.start_ticks >= settled or stat.pid % TURNS == self._turn or not stat.is_alive:
+            return True
+        return stat.parent_pid not in inodes and stat.parent_pid != 0
 
 
 def read_stat(proc_root: Path, pid: int) -> Stat | None:
@@ -94,11 +128,12 @@ def read_stat(proc_root: Path, pid: int) -> Stat | None:
 
 def _parsed(raw: bytes) -> Stat | None:
     # The name, in parentheses, may itself hold spaces, parentheses and line ends.
-    fields = raw[raw.rfind(b")") + 1 :].split(None, 20)
+    end = raw.rfind(b")")
+    fields = raw[end + 1 :].split(None, 20)
     if len(fields) < 21:
         return None
     process = Process(int(raw[: raw.find(b" ")]), int(fields[19]))
-    return Stat(process, int(fields[1]), int(fields[3]), fields[0] not in ENDED)
+    return Stat(process, int(fields[1]), int(fields[3]), fields[0] not in ENDED, raw[raw.find(b"(") + 1 : end])
 
 
 def read_user(proc_root: Path, pid: int) -> int | None:
@@ -113,6 +148,13 @@ def read_cgroups(proc_root: Path, pid: int) -> tuple[str, ...]:
     """The cgroup directories of a process, each relative to the root of its hierarchy, without repetition."""
     lines = _content(f"{proc_root}/{pid}/cgroup").decode(errors="surrogateescape").splitlines()
     return tuple(dict.fromkeys(line.split(":", 2)[-1].removesuffix(" (deleted)").strip("/") for line in lines))
+
+
+def read_cgroup_mounts(proc_root: Path) -> tuple[Path, ...]:
+    """Where the hierarchies of cgroups are mounted as a whole, those of v1 and that of v2."""
+    lines = _content(f"{proc_root}/self/mountinfo").decode(errors="surrogateescape").splitlines()
+    found = (line.split(" ") for line in lines)
+    return tuple(Path(f[4]) for f in found if "-" in f and f[3] == "/" and f[f.index("-") + 1] in CGROUP_TYPES)
 
 
 def container_of(cgroups: Iterable[str]) -> str | None:
@@ -170,17 +212,19 @@ def _stat_text(path: str) -> bytes:
 
 
 def _content(path: str) -> bytes:
-    """The content of a file in /proc; empty if the process has ended or the file may not be read."""
+    """The content of a file in /proc; empty if the process has ended, the file may not be read, or it is too long."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return b""
-    content = b""
+    content = bytearray()
     try:
         while chunk := os.read(file, CHUNK_BYTES):
             content += chunk
+            if len(content) > MOST_BYTES:
+                return b""
     except OSError:
         return b""
     finally:
         os.close(file)
-    return content
+    return bytes(content)

@@ -25,20 +25,35 @@ def listening(process: Path) -> dict[int, str]:
 
 def reached_at(address: str) -> str:
     """The address at which a listening process of this host is reached: loopback if it listens on all addresses."""
-    raw = bytes.fromhex(address)
-    if sys.byteorder == "little":  # each word is written as this host has it
-        raw = b"".join(raw[at : at + WORD_BYTES][::-1] for at in range(0, len(raw), WORD_BYTES))
-    found = ipaddress.ip_address(raw)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    if found.is_unspecified or (mapped is not None and mapped.is_unspecified):
-        return "127.0.0.1" if found.version == 4 or mapped is not None else "localhost"
-    return str(mapped or found)
+    found = _address(address)
+    if found.is_unspecified:
+        return "127.0.0.1" if found.version == 4 else "localhost"
+    return str(found)
+
+
+def displaceable(address: str) -> int:
+    """How easily another process could listen on the same port, where 0 means that the kernel permits no other one.
+
+    0: on all addresses; 1: on one address of the host; 2: on one loopback address, of which there are many.
+    """
+    found = _address(address)
+    if found.is_unspecified:
+        return 0
+    return 2 if found.is_loopback else 1
 
 
 def is_in_our_network(proc_root: Path, pid: int) -> bool:
     """Whether a process is in the same network namespace as this one."""
     own, other = (_link(proc_root / name / "ns" / "net") for name in ("self", str(pid)))
     return own == other
+
+
+def _address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    raw = bytes.fromhex(address)
+    if sys.byteorder == "little":  # each word is written as this host has it
+        raw = b"".join(raw[at : at + WORD_BYTES][::-1] for at in range(0, len(raw), WORD_BYTES))
+    found = ipaddress.ip_address(raw)
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
 
 
 def _link(path: Path) -> str:

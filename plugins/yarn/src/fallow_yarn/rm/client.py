@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from fallow_yarn.ipc.connection import Finish
+from fallow_yarn.ipc.wire import MAX_FRAME_BYTES
 from fallow_yarn.model.container_id import ContainerId
 from fallow_yarn.model.size import ZERO
 from fallow_yarn.net.deadline import Deadline
@@ -44,7 +45,7 @@ class ResourceManager:
 
     def __init__(self, addresses: RmAddresses, access: Access, history: SizeHistory | None = None) -> None:
         self.addresses = addresses
-        self._client = access.connection(addresses.client, CLIENT_PROTOCOL)
+        self._client = access.connection(addresses.client, CLIENT_PROTOCOL, MAX_FRAME_BYTES)
         self._admin = access.connection(addresses.admin, ADMIN_PROTOCOL)
         self._states = access.connection(addresses.admin, HA_PROTOCOL)
         self._web = access.web(addresses.web, secure=addresses.secure_web)

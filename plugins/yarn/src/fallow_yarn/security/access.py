@@ -3,6 +3,7 @@
 import ssl
 from dataclasses import dataclass
 
+from fallow_yarn.ipc import wire
 from fallow_yarn.ipc.connection import Authenticate, Connection, simple
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import Login
@@ -31,9 +32,9 @@ class Access(WebAccess):
         """SIMPLE authentication: the servers believe the user name."""
         return cls(user=user, page_user=user, authenticate=simple(user), tls=tls, secure_nodes=secure_nodes)
 
-    def connection(self, endpoint: Endpoint, protocol: str) -> Connection:
-        """A connection to one protocol of a server, not made yet."""
-        return Connection(endpoint, protocol, self.user, self.authenticate)
+    def connection(self, endpoint: Endpoint, protocol: str, most_bytes: int = wire.SMALL_FRAME_BYTES) -> Connection:
+        """A connection to one protocol of a server, not made yet. `most_bytes`: of one answer."""
+        return Connection(endpoint, protocol, self.user, self.authenticate, most_bytes)
 
 
 def access(spec: AgentSpec) -> Access:

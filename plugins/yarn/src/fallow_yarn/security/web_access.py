@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fallow_yarn.http.web import Authentication, Web
+from fallow_yarn.http.web import MAX_ANSWER_BYTES, Authentication, Web
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.settings.security import SecuritySettings, hadoop_properties, wants_kerberos, wants_tls
 
@@ -34,10 +34,10 @@ class WebAccess:
     secure_nodes: bool = False
     cookies: dict[str, str] = field(default_factory=dict)
 
-    def web(self, endpoint: Endpoint, *, secure: bool = False) -> Web:
-        """The web server of a daemon; `secure`: it uses TLS."""
-        tls = self.tls if secure else None
-        return Web(endpoint, self.page_user, tls=tls, authentication=self.authentication, cookies=self.cookies)
+    def web(self, endpoint: Endpoint, *, secure: bool = False, most_bytes: int = MAX_ANSWER_BYTES) -> Web:
+        """The web server of a daemon; `secure`: it uses TLS. `most_bytes`: of one answer."""
+        tls, who = self.tls if secure else None, self.authentication
+        return Web(endpoint, self.page_user, tls=tls, authentication=who, cookies=self.cookies, most_bytes=most_bytes)
 
 
 def web_access(spec: SecuritySettings) -> WebAccess:

@@ -20,6 +20,7 @@ class AgentModel:
             rules=spec.rules(manager_is_local=True),  # a NodeManager of this host may be named localhost
             user=spec.user,
             vcore_milli=spec.vcore_milli,
+            node_manager_user=spec.node_manager_user,
             hadoop_conf_dir=spec.hadoop_conf_dir,
             kerberos=None
             if kerberos is None

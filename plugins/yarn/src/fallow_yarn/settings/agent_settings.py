@@ -31,6 +31,7 @@ class AgentSettings:
     rules: MatchingRules
     user: str
     vcore_milli: int
+    node_manager_user: str | None = None
     hadoop_conf_dir: str | None = None
     kerberos: Kerberos | None = None
     tls: Tls | None = None

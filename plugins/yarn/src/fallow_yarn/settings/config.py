@@ -149,15 +149,17 @@ class AgentSpec(_Model):
     The ResourceManagers are configured in one of three ways: `resource_manager` is the only one, `resource_managers`
     are several by id, of which one is active, and `hadoop_conf_dir` is the directory with the cluster's core-site.xml
     and yarn-site.xml, which have to be readable when the file is checked. Which NodeManagers belong to a node: see
-    `model.node_matching`. `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read, where
-    this host has them. `when_empty`: whether an empty node with nothing to lend stays at its floor, stays at zero, or
-    is decommissioned until there is something to lend.
+    `model.node_matching`. `node_manager_user`: the user that NodeManagers run as on this host, by name or number; see
+    `nm.proof` for the default. `exclude_files` and `include_files`: the lists of hosts that the ResourceManagers read,
+    where this host has them. `when_empty`: whether an empty node with nothing to lend stays at its floor, stays at
+    zero, or is decommissioned until there is something to lend.
     """
 
     resource_manager: ResourceManagerSpec | None = None
     resource_managers: Annotated[dict[str, ResourceManagerSpec], AfterValidator(_several)] | None = None
     hadoop_conf_dir: Annotated[AbsolutePath, AfterValidator(_readable)] | None = None
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
+    node_manager_user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] | None = None
     node_managers: Annotated[list[NodeId], AfterValidator(_not_empty)] | None = None
     node_managers_by_node: Annotated[dict[str, list[NodeId]], Field(min_length=1)] | None = None
     node_manager_key: Annotated[str, Field(min_length=1)] = NODE_ID_KEY

@@ -3,12 +3,13 @@
 A NodeManager starts a launcher for each container: a shell script, or the setuid program container-executor. It stays
 in the NodeManager's session; the container is its child, in a session of its own. Below that child the kernel's own
 records are proof: no process can join another session or choose its parent. So it has to be proven only that a *root*,
-a session leader, belongs to a container. Any of these proves it:
+a session leader or what it left behind, belongs to a container. Any of these proves it:
 
 - it is the child of a launcher of one of our NodeManagers that names the container;
 - it is in a cgroup directory named by the container's id;
 - its environment is a container's, and it is below a NodeManager, or it or its launcher is an orphan. Its user has to
-  be that of the container's other roots: a task of another user cannot claim to be part of the container.
+  be that of the container's other roots: a task of another user cannot claim to be part of the container;
+- its environment is a container's, and its parent is a container engine's monitor that runs as root.
 
 A command line that names a container proves nothing by itself (a user may read its log), nor does a pid file, which
 tasks can write. What was proven once holds until the process ends.
@@ -31,16 +32,16 @@ from fallow_yarn.nm.procfs import (
     read_named,
     read_user,
 )
-from fallow_yarn.tasks.process_tree import Processes, ProcessTree, living
+from fallow_yarn.tasks.process_tree import MONITORS, Processes, ProcessTree, living
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Memory:
     """What one search leaves for the next. By pid, with the start time that identifies the process: `owners`, the
-    container of a process, and `strangers`, session leaders that belong to no container and are not examined again.
+    container of a process, and `strangers`, leaders that belong to no container and are not examined again.
 
-    `launched`: roots that were proven by their launchers. `stats`: all processes. `is_settled`: the same processes
-    would give the same result.
+    `launched`: roots that were proven by their launchers. `daemon_sessions`: see `ProcessTree`. `stats`: all processes.
+    `is_settled`: the same processes would give the same result.
     """
 
     owners: Mapping[int, tuple[int, str]] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class _Memory:
     launched: frozenset[Process] = frozenset()
     found: Mapping[str, Processes] = field(default_factory=dict)
     daemons: frozenset[Process] = frozenset()
+    daemon_sessions: frozenset[int] = frozenset()
     stats: Mapping[int, Stat] = field(default_factory=dict)
     is_settled: bool = False
 
@@ -71,9 +73,16 @@ class ContainerProcesses:
         stats, memory = read_all(self._proc_root) if stats is None else stats, self._memory
         daemons = living(daemons, stats)
         if not (memory.is_settled and stats == memory.stats and daemons == memory.daemons):
-            tree = ProcessTree(stats, daemons)
+            tree = ProcessTree(stats, daemons, memory.daemon_sessions)
             self._memory = memory = _Search(self._proc_root, memory, tree).result(self._clock())
         return memory.found
+
+    def __contains__(self, process: object) -> bool:
+        """Whether a process was found to belong to a container, in the newest search that saw it."""
+        if not isinstance(process, Process):
+            return False
+        start_ticks, _ = self._memory.owners.get(process.pid, (None, ""))
+        return start_ticks == process.start_ticks
 
     @property
     def found(self) -> Mapping[str, Processes]:
@@ -120,6 +129,7 @@ class _Search:
             launched=frozenset(self._launched),
             found=tree.found(),
             daemons=tree.daemons,
+            daemon_sessions=tree.daemon_sessions,
             stats=tree.stats,
             is_settled=settled == strange,
         )
@@ -133,20 +143,25 @@ class _Search:
     def _named_as(self, leader: Stat) -> str | None:
         """The container of a session leader, proven by its cgroup or its environment."""
         container_id = container_of(read_cgroups(self._proc_root, leader.pid)) or self._claimed_by(leader)
-        if container_id is None:
-            return None
+        if container_id is None or self._is_run_by_engine(leader):
+            return container_id
         users = self._users_of(container_id)
         return container_id if not users or read_user(self._proc_root, leader.pid) in users else None
 
     def _claimed_by(self, leader: Stat) -> str | None:
         """The container that a leader's environment names, if the leader's position in the tree makes that possible."""
         environment = read_environment(self._proc_root, leader.pid)
-        if environment is None:
+        if environment is None or (self._tree.is_left(leader) and self._tree.may_be_launcher(leader)):
             return None
         launcher = self._tree.orphan_above(leader)
         named = set() if launcher is None else read_named(self._proc_root, launcher.pid)
         is_possible = self._tree.is_possible(leader) or environment.container_id in named
-        return environment.container_id if is_possible else None
+        return environment.container_id if is_possible or self._is_run_by_engine(leader) else None
+
+    def _is_run_by_engine(self, leader: Stat) -> bool:
+        """Whether its parent is a container engine's monitor of root, which no task can be."""
+        parent = self._tree.orphan_above(leader)
+        return parent is not None and parent.name in MONITORS and read_user(self._proc_root, parent.pid) == 0
 
     def _unmask(self, leader: Stat, container_id: str) -> None:
         """Forget processes of another user that claimed the container before its own root was launched."""

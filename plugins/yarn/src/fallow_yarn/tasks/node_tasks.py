@@ -9,7 +9,7 @@ from fallow_hookspecs import KillAnswer, KillOrder, KillResult, Placement, Proce
 from fallow_yarn.model.container_id import ContainerId
 from fallow_yarn.model.size import resources
 from fallow_yarn.net.deadline import Deadline
-from fallow_yarn.nm.containers import Answer, Listing, ask
+from fallow_yarn.nm.containers import Answer, Listing, Listings, ask
 from fallow_yarn.nm.daemons import RunningNodeManagers
 from fallow_yarn.nm.procfs import (
     PROC_ROOT,
@@ -20,6 +20,7 @@ from fallow_yarn.nm.procfs import (
     read_environment,
 )
 from fallow_yarn.security.web_access import WebAccess
+from fallow_yarn.tasks.container_engines import unseen
 from fallow_yarn.tasks.container_processes import ContainerProcesses
 from fallow_yarn.tasks.container_tracking import Entry, Observation, TrackedContainers, tracked
 from fallow_yarn.tasks.own_cgroups import OwnCgroups
@@ -42,7 +43,7 @@ class NodeTasks:
     """The containers of a node's NodeManagers. One thread calls `list`, one the others; both may at the same time.
 
     `addresses` are the web addresses of the NodeManagers that should answer, by node id. `clock` gives monotonic
-    seconds, `ticks` the present on the clock of start times.
+    seconds, `ticks` the present on the clock of start times. `node_manager_uid`: the configured user of NodeManagers.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class NodeTasks:
         clock: Callable[[], float] = time.monotonic,
         ticks: Callable[[], int] = now_ticks,
         proc_root: Path = PROC_ROOT,
+        node_manager_uid: int | None = None,
     ) -> None:
         self._access = access
         self._vcore_milli = vcore_milli
@@ -60,8 +62,9 @@ class NodeTasks:
         self._proc_root = proc_root
         self._containers = ContainerProcesses(proc_root, ticks)
         self._terminator = Terminator(self._containers, proc_root, ticks)
-        self._managers = RunningNodeManagers(proc_root, ticks)
-        self._processes = ProcessReader(proc_root)
+        self._managers = RunningNodeManagers(proc_root, ticks, node_manager_uid)
+        self._listings = Listings()
+        self._processes = ProcessReader(proc_root, ticks)
         self._cgroups = OwnCgroups(proc_root)
         self._running: tuple[Process, ...] | None = None
         self._tracked = TrackedContainers()
@@ -78,9 +81,9 @@ class NodeTasks:
         `masters`: the containers known to be the current masters of their applications.
         """
         at, ticks = self._clock(), self._ticks()
-        answers = ask(addresses, self._access, deadline)
+        answers = ask(addresses, self._access, deadline, self._listings)
         stats = self._processes.read_all()
-        self._running = running = self._managers.find(stats)
+        self._running = running = self._managers.find(stats, self._containers)
         found = self._containers.find(running, stats)
         observed = Observation(answers=answers, found=found, at=at, ticks=ticks, node_of=self._node_of)
         self._tracked = known = tracked(self._tracked, observed, own_ids)
@@ -93,13 +96,21 @@ class NodeTasks:
                 for container_id, entry in known.entries.items()
             ),
             age_seconds=now - min(known.asked_at.values(), default=at),
-            problems=known.problems,
+            problems=(*known.problems, *unseen(found, stats), *filter(None, (self._managers.unsure,))),
             node_managers=running,
         )
 
     def terminate(self, order: KillOrder, addresses: Mapping[str, str], deadline: Deadline) -> dict[str, KillAnswer]:
         """Signal the containers of an order; their NodeManagers are asked about those without a process here."""
-        answers = self._terminator.terminate(order.task_ids, self.node_managers(), deadline, force=order.force)
+        found, known = self._containers.found, self._cgroups.known
+        cgroups = {
+            container_id: known.get(found[container_id].roots[0].process, ())
+            for container_id in order.task_ids
+            if container_id in found and found[container_id].roots
+        }
+        managers = self.node_managers()
+        answers = self._terminator.terminate(order.task_ids, managers, deadline, force=order.force, cgroups=cgroups)
+        self._processes.read_all_again()
         missing = [container_id for container_id in order.task_ids if container_id not in answers]
         if missing:
             listings = ask(addresses, self._access, deadline)
@@ -115,7 +126,7 @@ class NodeTasks:
         """The NodeManager processes of the newest list: a termination reads little, as the host may lack memory."""
         running = self._running
         if running is None:
-            running = RunningNodeManagers(self._proc_root, self._ticks).find(read_all(self._proc_root))
+            running = self._managers.find(read_all(self._proc_root), self._containers)
         return running
 
     def _task(

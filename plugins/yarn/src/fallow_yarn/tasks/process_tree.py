@@ -9,6 +9,8 @@ from fallow_hookspecs import Process
 from fallow_yarn.nm.procfs import Stat
 
 INIT_PID: Final = 1
+MONITORS: Final = frozenset({b"containerd-shim", b"conmon"})
+"""What a container engine starts for each of its containers, by the names of programs as the kernel cuts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,10 +24,13 @@ class Processes:
 class ProcessTree:
     """All processes at one time. `owners`: the containers found for them, by pid.
 
-    `daemons`: those of the given NodeManagers that are alive.
+    `daemons`: those of the given NodeManagers that are alive. `daemon_sessions`: the sessions of NodeManagers, where
+    launchers are, also of ended ones as far as these are given and still have processes.
     """
 
-    def __init__(self, stats: Mapping[int, Stat], daemons: Iterable[Process]) -> None:
+    def __init__(
+        self, stats: Mapping[int, Stat], daemons: Iterable[Process], daemon_sessions: Iterable[int] = ()
+    ) -> None:
         self.stats = stats
         self.owners: dict[int, str] = {}
         self._children: defaultdict[int, list[Stat]] = defaultdict(list)
@@ -33,12 +38,11 @@ class ProcessTree:
         for stat in stats.values():
             self._children[stat.parent_pid].append(stat)
             self._sessions[stat.session].append(stat)
-        self._spread: set[int] = {0}  # a session led by a process of another namespace
         self.daemons = living(daemons, stats)
-        pids = {daemon.pid for daemon in self.daemons}
-        # A child of a NodeManager looks like one until it has become the program that it was started for.
-        self._daemons = {pid for pid in pids if stats[pid].parent_pid not in pids}
-        self._spread |= {stats[pid].session for pid in self._daemons}
+        self._daemons = {daemon.pid for daemon in self.daemons}
+        kept = {session for session in daemon_sessions if session in self._sessions and session not in stats}
+        self.daemon_sessions = frozenset({stats[pid].session for pid in self._daemons} | kept)
+        self._spread: set[int] = {0, *self.daemon_sessions}  # 0: a session led by a process of another namespace
         above = (self._ancestors(stats[pid]) for pid in self._daemons)
         self._adopters = {INIT_PID}.union(*({stat.pid for stat in chain} for chain in above))
 
@@ -48,9 +52,27 @@ class ProcessTree:
         return stat is not None and stat.start_ticks == process.start_ticks
 
     def leaders(self) -> list[Stat]:
-        """The session leaders, the oldest first, without the NodeManagers."""
-        leaders = (stat for stat in self.stats.values() if stat.leads_session and stat.pid not in self._daemons)
+        """The first process of each session, the oldest first, without the NodeManagers.
+
+        That is the session's leader, or, once it has ended, each process that it left to init.
+        """
+        leaders = (
+            s for s in self.stats.values() if (s.leads_session or self.is_left(s)) and s.pid not in self._daemons
+        )
         return sorted(leaders, key=_age)
+
+    def is_left(self, stat: Stat) -> bool:
+        """Whether the leader of its session has ended, and its parent is of another session."""
+        leader, parent = self.stats.get(stat.session), self.stats.get(stat.parent_pid)
+        if stat.session == 0 or stat.session in self.daemon_sessions:
+            return False
+        if leader is not None and leader.start_ticks <= stat.start_ticks:
+            return False
+        return parent is None or parent.session != stat.session
+
+    def may_be_launcher(self, stat: Stat) -> bool:
+        """Whether a child of it leads a session, as the root of a container does below its launcher."""
+        return any(child.leads_session for child in self._children[stat.pid])
 
     def launcher_of(self, leader: Stat) -> Stat | None:
         """Its parent, if that is a child of a NodeManager in the NodeManager's session."""
@@ -81,7 +103,8 @@ class ProcessTree:
             self.owners[current.pid] = container_id
             # A child is not older than its parent: if it seems to be, it was read before its parent's pid was reused.
             waiting.extend(c for c in self._children[current.pid] if c.start_ticks >= current.start_ticks)
-            waiting.extend(self._session_of(current))
+            if not self.is_left(current):  # else its session may be that of an ended NodeManager
+                waiting.extend(self._session_of(current))
 
     def found(self) -> dict[str, Processes]:
         """The living processes of each container."""

@@ -2,7 +2,8 @@
 
 A pid may belong to another process by the time a signal arrives. So all processes of a container are held by pidfds
 first, then each is verified to belong to it (see `process_check`) and signalled through its pidfd. This is repeated
-until no process without a signal is found.
+until no process without a signal is found. Processes that replace each other faster than that are killed by their
+cgroup, where they have one (`container_cgroups`).
 
 Launchers are not signalled: they report the exit code to the NodeManager. When a container's root has ended, the
 NodeManager kills the rest of its process group after `yarn.nodemanager.sleep-delay-before-sigkill.ms`.
@@ -11,26 +12,26 @@ NodeManager kills the rest of its process group after `yarn.nodemanager.sleep-de
 import errno
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from fallow_hookspecs import KillAnswer, KillResult, Process
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.nm.procfs import PROC_ROOT, Stat, now_ticks
+from fallow_yarn.tasks.container_cgroups import ContainerCgroups, Send
 from fallow_yarn.tasks.container_processes import ContainerProcesses
 from fallow_yarn.tasks.process_check import ProcessCheck
 from fallow_yarn.tasks.process_tree import INIT_PID, Processes
 
 MAX_ROUNDS: Final = 20
 MAX_HELD: Final = 256  # descriptors; the other processes are handled in the next round
+QUIET_SCANS: Final = 2
 NO_SIGNAL: Final = 0
-
-Send = Callable[[int, int], None]
-"""Sends a signal through a pidfd: descriptor, number."""
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class _Termination:
 
     Only `first`, the processes found first, and those started before `before_ticks` get a graceful signal. `denied`
     are processes that this user may not signal, `missed` those that could not be signalled, both with the reason.
+    `quiet_scans`: so many searches in a row have found nothing to signal. `is_killed`: its cgroups are empty.
     """
 
     check: ProcessCheck
@@ -47,14 +49,22 @@ class _Termination:
     missed: dict[Process, str] = field(default_factory=dict)
     first: frozenset[Process] = frozenset()
     before_ticks: int = 0
-    is_done: bool = False
+    launchers: set[int] = field(default_factory=set)
+    quiet_scans: int = 0
+    is_killed: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to signal: a process may have been replaced by another one during one scan."""
+        return self.is_killed or self.quiet_scans >= QUIET_SCANS
 
     def answer(self) -> KillAnswer:
         """The answer of the contract."""
         if self.denied:
             return KillAnswer(result=KillResult.NO_ACCESS, reason=next(iter(self.denied.values())))
         if not self.is_done:
-            return KillAnswer(result=KillResult.FAILED, reason="not all of its processes were signalled in time")
+            reason = "not all of its processes were signalled in time: it may start new ones faster than that"
+            return KillAnswer(result=KillResult.FAILED, reason=reason)
         if self.missed and not self.signalled:
             return KillAnswer(result=KillResult.FAILED, reason=next(iter(self.missed.values())))
         return KillAnswer(result=KillResult.TERMINATING)
@@ -74,12 +84,21 @@ class Terminator:
         self._proc_root = proc_root
         self._clock = clock
         self._send = send
+        self._cgroups = ContainerCgroups(proc_root, send)
         self._asked: dict[str, _Termination] = {}
 
     def terminate(
-        self, container_ids: Iterable[str], daemons: Iterable[Process], deadline: Deadline, *, force: bool
+        self,
+        container_ids: Iterable[str],
+        daemons: Iterable[Process],
+        deadline: Deadline,
+        *,
+        force: bool,
+        cgroups: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> dict[str, KillAnswer]:
         """Signal all processes of these containers. Containers without a process are missing in the answer.
+
+        :param cgroups: the containers' own cgroups, as far as they are known.
 
         With `force` the processes that they start in the meantime are signalled too. Without it they are not, and no
         process is signalled twice: a task may start processes in order to end properly.
@@ -89,15 +108,20 @@ class Terminator:
         self._asked = {container_id: asked for container_id, asked in self._asked.items() if container_id in found}
         wanted = [container_id for container_id in dict.fromkeys(container_ids) if container_id in found]
         terminations = {container_id: self._termination(container_id, force) for container_id in wanted}
-        for termination in terminations.values():
-            termination.is_done = False
-        for number in range(MAX_ROUNDS):
+        for container_id, termination in terminations.items():
+            termination.quiet_scans = 0
+            termination.launchers |= {stat.parent_pid for stat in found[container_id].roots}
+        for _ in range(MAX_ROUNDS):
             for container_id, termination in terminations.items():
-                signalled = not termination.is_done and self._signal(found.get(container_id), termination, force)
-                termination.is_done = not signalled and number > 0
+                is_quiet = termination.is_done or not self._signal(found.get(container_id), termination, force)
+                termination.quiet_scans = termination.quiet_scans + 1 if is_quiet else 0
             if all(termination.is_done for termination in terminations.values()) or deadline.left_seconds() <= 0:
                 break
             found = self._containers.find(daemons)
+        for container_id, termination in terminations.items():
+            if force and not termination.is_done:
+                own = cgroups.get(container_id, ())
+                termination.is_killed = self._cgroups.kill(container_id, own, termination.launchers)
         return {container_id: termination.answer() for container_id, termination in terminations.items()}
 
     def _termination(self, container_id: str, force: bool) -> _Termination:
@@ -105,13 +129,14 @@ class Terminator:
         return fresh if force else self._asked.setdefault(container_id, fresh)
 
     def _signal(self, found: Processes | None, termination: _Termination, force: bool) -> bool:
-        """Signal the processes that have had no signal yet; whether there were any."""
+        """Signal the processes that have had no signal yet; whether there were any, also if they ended before it."""
         termination.missed.clear()
         if not termination.before_ticks and found is not None:
             termination.first = frozenset(stat.process for stat in found.members)
         verified: list[tuple[int, Stat]] = []
+        new = list(islice(self._new(found, termination, force), MAX_HELD))
         with ExitStack() as held:
-            for stat in islice(self._new(found, termination, force), MAX_HELD):
+            for stat in new:
                 descriptor = self._hold(stat, held, termination)
                 if descriptor is None:
                     continue
@@ -127,7 +152,7 @@ class Terminator:
                 with suppress(ProcessLookupError):
                     self._send(descriptor, signal.SIGKILL if force else signal.SIGTERM)
                 termination.signalled.add(stat.process)
-        return bool(verified)
+        return any(stat.process not in termination.denied and stat.process not in termination.missed for stat in new)
 
     def _new(self, found: Processes | None, termination: _Termination, force: bool) -> Iterator[Stat]:
         """The processes to signal now, the oldest first."""
