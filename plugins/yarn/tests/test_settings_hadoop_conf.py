@@ -117,7 +117,7 @@ def test_an_included_file_may_be_a_uri(tmp_path: Path, uri: str) -> None:
 )
 def test_an_include_that_is_no_file_of_this_host_is_told_with_the_file_that_has_it(tmp_path: Path, href: str) -> None:
     instead = f'<xi:include href="{href}"><xi:fallback/></xi:include>'
-    with pytest.raises(HadoopConfError, match=rf"{tmp_path}/yarn-site\.xml: it includes {href}; expected a path"):
+    with pytest.raises(HadoopConfError, match=rf"{tmp_path}/yarn-site\.xml: it includes {href}: expected a path"):
         read_folder(write(tmp_path, {}, more=instead))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote
 
+from fallow_yarn.settings.file_uri import local_path
 from fallow_yarn.settings.xml_text import parsable
 
 if TYPE_CHECKING:
@@ -158,7 +158,11 @@ def _properties(element: "Element", file: Path, includes_left: int) -> Iterator[
 
 
 def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tuple[str, Property]]:
-    target = _target(include.get("href", ""), file)
+    href = include.get("href", "")
+    try:
+        target = file.parent / local_path(href)
+    except ValueError as error:
+        raise HadoopConfError(f"{file}: it includes {href}: {error}") from None
     fallback = include.find(_FALLBACK)
     if includes_left <= 0:
         raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} nested includes, the last one of {target}")
@@ -168,15 +172,3 @@ def _included(include: "Element", file: Path, includes_left: int) -> Iterator[tu
         yield from _properties(fallback, file, includes_left)
     else:
         raise HadoopConfError(f"{file}: it includes {target}, which does not exist")
-
-
-def _target(href: str, file: Path) -> Path:
-    """The file of an include: a path, relative to the including file, or a URI such as `file:/etc/hadoop/more.xml`."""
-    scheme, colon, rest = href.partition(":")
-    if not (colon and scheme.isalpha()):
-        return file.parent / href
-    host, slash, path = rest[2:].partition("/") if rest.startswith("//") else ("", *rest.partition("/")[1:])
-    if scheme.lower() != "file" or host not in ("", "localhost") or not rest.startswith("/") or not path:
-        expected = "expected a path, or a URI such as file:/etc/hadoop/more.xml"
-        raise HadoopConfError(f"{file}: it includes {href}; {expected}")
-    return Path(slash, unquote(path))
