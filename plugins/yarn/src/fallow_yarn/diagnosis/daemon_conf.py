@@ -8,7 +8,6 @@ from xml.etree import ElementTree as ET
 from fallow_yarn.errors import ProtocolError
 from fallow_yarn.http.loose_json import member, objects, text
 from fallow_yarn.settings.hadoop_conf import expanded
-from fallow_yarn.settings.xml_text import parsable
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ def _json(page: bytes) -> dict[str, str]:
 
 def _xml(page: bytes) -> dict[str, str]:
     try:
-        root = ET.fromstring(parsable(page))  # noqa: S314  expat bounds what entities may grow to
-    except (ET.ParseError, ValueError) as error:
+        root = ET.fromstring(page)  # noqa: S314  expat bounds what entities may grow to
+    except (ET.ParseError, ValueError, LookupError) as error:  # the last for an unknown encoding
         raise ProtocolError(f"the page /conf is neither JSON nor XML: {error}") from None
     entries = ((entry.findtext("name"), entry.findtext("value")) for entry in root.iter("property"))
     return {name: value or "" for name, value in entries if name}
