@@ -193,7 +193,7 @@ class Host:
         self.now += seconds
         lists = {CLUSTER: self.listed()}
         every = frozenset(stat.process for stat in self.stats.values()) - self.strangers
-        batch = BatchPass(at=self.now, processes=dict(self.stats), batch=every, private_bytes=dict(self.private))
+        batch = BatchPass(at=self.now, processes=dict(self.stats), batch=every, memory_bytes=dict(self.private))
         self.evictor.observe(batch, lists, {CLUSTER: self.applications})
         lent = max(MEMORY_CAPACITY - self.used, 0) if self.rows else MEMORY_CAPACITY
         view = node_view(now=self.now, memory_used=self.used, memory_batch=lent, rows=self.rows)

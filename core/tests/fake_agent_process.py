@@ -64,7 +64,7 @@ class TasksHost(FakeHost):
         stats = {process.pid: ProcessStat(process.pid, 1, process.start_ticks, 0, 0) for process in PROCESSES.values()}
         every = frozenset(PROCESSES.values())
         private = dict.fromkeys(every, GIB)
-        self._pass = BatchPass(at=self._clock(), processes=stats, batch=every, private_bytes=private)
+        self._pass = BatchPass(at=self._clock(), processes=stats, batch=every, memory_bytes=private)
         return super().sample(daemons)
 
 

@@ -50,6 +50,17 @@ def test_an_error_of_ours_is_its_text_and_its_code(
     assert capsys.readouterr() == ("", "no way\n")
 
 
+@pytest.mark.parametrize("kind", [FallowError, click.UsageError])
+def test_an_error_does_nothing_to_the_terminal(
+    command: Any, capsys: pytest.CaptureFixture[str], kind: type[Exception]
+) -> None:
+    command(raising(kind("a task named \x1b]0;mine\x07 and\na second line")))
+    error = capsys.readouterr().err
+    assert "\x1b" not in error
+    assert "\x07" not in error
+    assert error.endswith("a task named \ufffd]0;mine\ufffd and\na second line\n")
+
+
 def test_ctrl_c_ends_without_a_traceback(command: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(raising(KeyboardInterrupt())) == 130
     assert "Traceback" not in capsys.readouterr().err

@@ -267,7 +267,7 @@ def test_memory_of_batch_is_the_private_memory_of_its_tree(sampler: HostSampler,
     assert memory.terms == {
         "memory_total_bytes": 1_024_000_000,
         "memory_available_bytes": 614_400_000,
-        "batch_private_bytes": 3000 * PAGE_BYTES,
+        "batch_memory_bytes": 3000 * PAGE_BYTES,
         "batch_processes": 2,
     }
 

@@ -52,7 +52,7 @@ class Host(FakeHost):
         stat = ProcessStat(WORKER.pid, 1, WORKER.start_ticks, 0, 0)
         batch = frozenset({WORKER})
         self._pass = BatchPass(
-            at=self._clock(), processes={WORKER.pid: stat}, batch=batch, cpu_milli={WORKER: 0}, private_bytes={}
+            at=self._clock(), processes={WORKER.pid: stat}, batch=batch, cpu_milli={WORKER: 0}, memory_bytes={}
         )
         return super().sample(daemons)
 

@@ -36,8 +36,8 @@ def test_kept_files_say_what_fresh_ones_say(files: ProcessFiles, process: "Popen
     files.keep(frozenset({who}))
     for _ in range(2):
         assert files.stats()[who.pid].process == who
-        assert files.private_bytes(who) > 0
-        assert files.private_bytes(who) == procfs.read_private_memory(PROC_ROOT, who.pid)
+        assert files.memory_bytes(who) > 0
+        assert files.memory_bytes(who) == procfs.read_process_memory(PROC_ROOT, who.pid).private_bytes
 
 
 def test_a_process_that_has_ended_is_left_out_and_its_files_closed(files: ProcessFiles) -> None:
@@ -46,10 +46,10 @@ def test_a_process_that_has_ended_is_left_out_and_its_files_closed(files: Proces
         who = identity(process)
         files.keep(frozenset({who}))
         files.stats()
-        files.private_bytes(who)
+        files.memory_bytes(who)
         assert descriptors() == before + 3  # and the pipe of the child
     assert who.pid not in files.stats()
-    assert files.private_bytes(who) == 0
+    assert files.memory_bytes(who) == 0
     files.keep(frozenset())
     assert descriptors() == before
 
@@ -82,13 +82,13 @@ def test_memory_is_read_again_only_of_a_process_that_has_run_or_touched_pages(fa
     def pages(in_stat: int, in_statm: int, own: int) -> int:
         fake_proc.process(7, private_pages=in_stat, own=own)
         fake_proc.write("7/statm", f"9000 {300 + in_statm} 300 1 0 500 0\n")
-        return files.private_bytes(files.stats()[7].process) // procfs.PAGE_BYTES
+        return files.memory_bytes(files.stats()[7].process) // procfs.PAGE_BYTES
 
     assert pages(5, 5, own=10) == 5
     assert pages(5, 99, own=10) == 5  # which no kernel shows: nothing has run
     assert pages(6, 6, own=10) == 6
     assert pages(6, 8, own=11) == 8
-    assert files.private_bytes(Process(7, 999)) == 0
+    assert files.memory_bytes(Process(7, 999)) == 0
     files.close()
 
 

@@ -13,8 +13,8 @@ from fallow_core.node.procfs import (
     ProcessStat,
     read_cpu,
     read_memory,
-    read_private_memory,
     read_process,
+    read_process_memory,
     read_processes,
 )
 
@@ -63,13 +63,13 @@ def test_a_process_name_may_hold_anything(fake_proc: "FakeProc", name: str) -> N
     assert read_processes(fake_proc.root)[42] == ProcessStat(42, 7, 900, 31, 5)
 
 
-def test_private_memory_leaves_shared_pages_out(fake_proc: "FakeProc") -> None:
+def test_memory_is_told_apart_in_private_pages_and_those_that_others_may_map(fake_proc: "FakeProc") -> None:
     fake_proc.write("1/statm", "9000 1000 300 1 0 500 0\n")
-    assert read_private_memory(fake_proc.root, 1) == 700 * PAGE_BYTES
+    assert read_process_memory(fake_proc.root, 1) == (700 * PAGE_BYTES, 300 * PAGE_BYTES)
 
 
 def test_a_process_that_ended_has_no_memory(fake_proc: "FakeProc") -> None:
-    assert read_private_memory(fake_proc.root, 99) == 0
+    assert read_process_memory(fake_proc.root, 99) == (0, 0)
 
 
 def test_a_process_that_ends_between_list_and_read_is_left_out(
@@ -127,7 +127,7 @@ def test_a_directory_without_processes_is_not_a_proc_file_system(tmp_path: Path)
 def test_the_kernel_of_this_host_is_understood() -> None:
     assert read_cpu(PROC_ROOT).busy_ticks > 0
     assert read_memory(PROC_ROOT).total_bytes > 1 << 20
-    assert read_private_memory(PROC_ROOT, os.getpid()) > 1 << 20
+    assert read_process_memory(PROC_ROOT, os.getpid()).private_bytes > 1 << 20
     assert read_processes(PROC_ROOT)[os.getpid()].parent_pid == os.getppid()
 
 
@@ -135,7 +135,7 @@ def _read_all(root: Path) -> None:
     read_cpu(root)
     read_memory(root)
     for pid in read_processes(root):
-        read_private_memory(root, pid)
+        read_process_memory(root, pid)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_usage_is_the_sum_over_the_processes_that_live() -> None:
         at=7.0,
         processes=table((10, 1, 1), (11, 10, 2)),
         cpu_milli={Process(10, 1): 250.4, Process(11, 2): 500.0, Process(99, 1): 1000.0},
-        private_bytes={Process(10, 1): 100, Process(11, 2): 20},
+        memory_bytes={Process(10, 1): 100, Process(11, 2): 20},
     )
     used = usages(seen, {Process(10, 1): ONE, Process(11, 2): ONE, Process(99, 1): TWO})
     assert set(used) == {ONE}
@@ -60,6 +60,6 @@ def test_what_belongs_to_no_task_and_is_no_daemon_is_attributed_to_nobody() -> N
     seen = BatchPass(
         at=7.0,
         cpu_milli={Process(5, 1): 80.0, Process(10, 1): 250.0, Process(12, 3): 30.5, Process(13, 3): 1.0},
-        private_bytes={Process(5, 1): 1000, Process(10, 1): 200, Process(12, 3): 30, Process(14, 3): 4},
+        memory_bytes={Process(5, 1): 1000, Process(10, 1): 200, Process(12, 3): 30, Process(14, 3): 4},
     )
     assert unattributed(seen, {Process(10, 1): ONE}, [Process(5, 1)]) == Resources(32, 34)

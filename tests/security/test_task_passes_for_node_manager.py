@@ -29,13 +29,17 @@ def first_line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
+def is_ignored(agent: YarnAgent, pid: int) -> bool:
+    """Whether a process is no NodeManager in a list, and no reason for it to be incomplete. Others may run here."""
+    listed = agent.list_tasks(NODE, 5.0)
+    return pid not in {each.process.pid for each in listed.daemons} and str(pid) not in listed.incomplete_reason
+
+
 @needs_another_user
 def test_a_task_that_serves_a_list_of_its_own_is_not_asked(attack: Attack, agent: YarnAgent) -> None:
-    before = agent.list_tasks(NODE, 5.0)
     fake = attack("fake_node_manager", MAIN_CLASS.decode())
     assert MAIN_CLASS.decode() in first_line(fake)
-    after = agent.list_tasks(NODE, 5.0)
-    assert (after.daemons, after.complete, after.tasks) == (before.daemons, before.complete, before.tasks)
+    assert is_ignored(agent, fake.pid)
     assert fake.stdout is not None
     asked, _, _ = select.select([fake.stdout], [], [], 0)
     assert not asked
@@ -43,5 +47,6 @@ def test_a_task_that_serves_a_list_of_its_own_is_not_asked(attack: Attack, agent
 
 @needs_another_user
 def test_thirty_silent_ports_cost_no_list_its_time(attack: Attack, agent: YarnAgent) -> None:
-    assert first_line(attack("silent_ports", MAIN_CLASS.decode())) == "30\n"
-    assert agent.list_tasks(NODE, 5.0).complete
+    silent = attack("silent_ports", MAIN_CLASS.decode())
+    assert first_line(silent) == "30\n"
+    assert is_ignored(agent, silent.pid)

@@ -132,9 +132,9 @@ class HostSampler:
 
     def _memory(self) -> Usage:
         memory = read_memory(self._proc_root)
-        private = {process: self._files.private_bytes(process) for process in self._batch}
-        self._pass = replace(self._pass, private_bytes=private)
-        batch_bytes = sum(private.values())
+        memory_bytes = {process: self._files.memory_bytes(process) for process in self._batch}
+        self._pass = replace(self._pass, memory_bytes=memory_bytes)
+        batch_bytes = sum(memory_bytes.values())
         used = memory.total_bytes - memory.available_bytes
         return Usage(
             measured_at=self._clock(),
@@ -144,7 +144,7 @@ class HostSampler:
             terms={
                 "memory_total_bytes": memory.total_bytes,
                 "memory_available_bytes": memory.available_bytes,
-                "batch_private_bytes": batch_bytes,
+                "batch_memory_bytes": batch_bytes,
                 "batch_processes": len(self._batch),
             },
         )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fallow_core.node import procfs
 from fallow_core.node.procfs import ProcessStat
+from fallow_core.node.shared_memory import SharedMemory
 from fallow_hookspecs import Process
 
 SPARE_DESCRIPTORS = 256
@@ -40,11 +41,11 @@ class _Files:
 
 @dataclass(slots=True)
 class _Read:
-    """The newest reading of one process. `private_bytes` is `None` until it is needed; it is valid while `raw` is."""
+    """The newest reading of one process. `memory_bytes` is `None` until it is needed; it is valid while `raw` is."""
 
     raw: bytes
     stat: ProcessStat
-    private_bytes: int | None = None
+    memory_bytes: int | None = None
 
 
 class ProcessFiles:
@@ -56,6 +57,7 @@ class ProcessFiles:
         self._wanted: AbstractSet[Process] = frozenset()
         self._read: dict[int, _Read] = {}
         self._before: dict[int, _Read] = {}
+        self._shared = SharedMemory(proc_root)
 
     def stats(self) -> dict[int, ProcessStat]:
         """All visible processes by pid, without those that end meanwhile.
@@ -67,20 +69,22 @@ class ProcessFiles:
         self._before = {}
         return processes
 
-    def private_bytes(self, process: Process) -> int:
-        """As `procfs.read_private_memory`, at the newest pass."""
+    def memory_bytes(self, process: Process) -> int:
+        """The resident memory of a process at the newest pass: private, and its share of shared memory."""
         read = self._read.get(process.pid)
         if read is None or read.stat.process != process:
             return 0
-        if read.private_bytes is None:
-            read.private_bytes = procfs.read_private_memory(self._proc_root, process.pid, self._content)
-        return read.private_bytes
+        if read.memory_bytes is None:
+            found = procfs.read_process_memory(self._proc_root, process.pid, self._content)
+            read.memory_bytes = found.private_bytes + self._shared.bytes_of(process, found.shared_bytes)
+        return read.memory_bytes
 
     def keep(self, processes: AbstractSet[Process]) -> None:
         """Keep the files of these processes open, if there are enough descriptors, and close all others."""
         if processes == self._wanted:
             return
         self._wanted = processes
+        self._shared.forget_except(processes)
         for pid in [pid for pid, files in self._kept.items() if files.process not in processes]:
             self._close(pid)
         room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_DESCRIPTORS) // 2

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from fallow_core.errors import SampleError
 from fallow_hookspecs import Process, proc_stat
@@ -39,6 +40,13 @@ class MemoryInfo:
 
     total_bytes: int
     available_bytes: int
+
+
+class ProcessMemory(NamedTuple):
+    """Resident bytes of a process: private ones, and pages of files with shared memory, which others may map too."""
+
+    private_bytes: int
+    shared_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +146,17 @@ def parse_stat(proc_root: Path, pid: int, raw: bytes) -> ProcessStat:
     return ProcessStat(pid, stat.parent_pid, stat.start_ticks, own, reaped, stat.has_ended)
 
 
-def read_private_memory(proc_root: Path, pid: int, read: ReadProcess | None = None) -> int:
-    """Resident bytes of a process without pages of files and shared memory; 0 if it has ended.
-
-    Shared pages are excluded, since they would count once in each process that maps them.
-    """
+def read_process_memory(proc_root: Path, pid: int, read: ReadProcess | None = None) -> ProcessMemory:
+    """The resident memory of a process; nothing if it has ended."""
     raw = (read or partial(_read, proc_root))(pid, "statm")
     if raw is None:
-        return 0
+        return ProcessMemory(0, 0)
     fields = raw.split()
     path = f"{proc_root}/{pid}/statm"
     if len(fields) != 7:
         raise _strange(path, "7 numbers of pages", raw)
     _size, resident, shared = _numbers(path, fields[:3])
-    return (resident - shared) * PAGE_BYTES
+    return ProcessMemory((resident - shared) * PAGE_BYTES, shared * PAGE_BYTES)
 
 
 def _in_cpu_lists_bytes(proc_root: Path) -> int:
@@ -174,15 +179,15 @@ def _read(proc_root: Path, pid: int, name: str) -> bytes | None:
     return content_of_process(f"{proc_root}/{pid}/{name}")
 
 
-def content_of_process(path: str) -> bytes | None:
-    """The content of a file of a process; `None` if it has ended or is hidden from this user.
+def content_of_process(path: str, most_bytes: int = READ_BYTES) -> bytes | None:
+    """The content of a file of a process, as far as one read returns it; `None` if the process has ended or is hidden.
 
     :raises SampleError: it cannot be read for another reason.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.read(file, READ_BYTES)
+            return os.read(file, most_bytes)
         finally:
             os.close(file)
     except (FileNotFoundError, ProcessLookupError, PermissionError):

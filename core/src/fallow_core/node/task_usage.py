@@ -16,14 +16,14 @@ Owners = Mapping[Process, TaskKey]
 class BatchPass:
     """One pass over all processes, and which of them are batch.
 
-    `cpu_milli`: the use of each batch process since the pass before. `private_bytes`: its private resident memory.
+    `cpu_milli`: the use of each batch process since the pass before. `memory_bytes`: its resident memory.
     """
 
     at: float = 0.0
     processes: Mapping[int, ProcessStat] = field(default_factory=dict)
     batch: frozenset[Process] = frozenset()
     cpu_milli: Mapping[Process, float] = field(default_factory=dict)
-    private_bytes: Mapping[Process, int] = field(default_factory=dict)
+    memory_bytes: Mapping[Process, int] = field(default_factory=dict)
 
 
 def owners(
@@ -63,10 +63,10 @@ def _still(key: TaskKey | None, leading: Mapping[TaskKey, Collection[Process]]) 
 
 def unattributed(pass_: BatchPass, owned: Owners, daemons: Collection[Process]) -> Resources:
     """The use of batch processes in one pass that belong to no known task, without that of the daemons."""
-    unknown = [p for p in {*pass_.cpu_milli, *pass_.private_bytes} if p not in owned and p not in daemons]
+    unknown = [p for p in {*pass_.cpu_milli, *pass_.memory_bytes} if p not in owned and p not in daemons]
     return Resources(
         cpu_milli=round(sum(pass_.cpu_milli.get(process, 0.0) for process in unknown)),
-        memory_bytes=sum(pass_.private_bytes.get(process, 0) for process in unknown),
+        memory_bytes=sum(pass_.memory_bytes.get(process, 0) for process in unknown),
     )
 
 
@@ -78,5 +78,5 @@ def usages(pass_: BatchPass, owned: Owners) -> dict[TaskKey, TaskUsage]:
         stat = alive(pass_.processes, process)
         if stat is not None and not stat.ended:
             cpu[key] = cpu.get(key, 0.0) + pass_.cpu_milli.get(process, 0.0)
-            memory[key] = memory.get(key, 0) + pass_.private_bytes.get(process, 0)
+            memory[key] = memory.get(key, 0) + pass_.memory_bytes.get(process, 0)
     return {key: TaskUsage(measured_at=pass_.at, cpu_milli=round(cpu[key]), memory_bytes=memory[key]) for key in cpu}

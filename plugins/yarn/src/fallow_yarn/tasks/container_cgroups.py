@@ -29,37 +29,38 @@ class ContainerCgroups:
         self._proc_root = proc_root
         self._send = send
 
-    def kill(self, container_id: str, cgroups: Collection[str], spared: Collection[int]) -> bool:
-        """Kill all processes there but the spared ones; whether there are such cgroups, and nothing is left in them.
+    def kill(self, container_id: str, cgroups: Collection[str], spared: Collection[int]) -> bool | None:
+        """Kill all processes there but the spared ones; whether each one got its signal. `None` without such cgroups.
 
         With cgroup v1 they are stopped first where they are in the freezer; with v2 the kernel kills what is left.
         """
         folders = self._folders(cgroups)
         if not folders:
-            return False
-        empty = 0
+            return None
+        empty, handled = 0, set(spared)
         for turn in range(MOST_TURNS):
-            left = _pids(folders) - set(spared)
-            with _frozen(folders if left and turn == 0 else ()):
-                for pid in left:
-                    self._kill_one(container_id, pid)
-            empty = 0 if left else empty + 1
+            new = _pids(folders) - handled
+            with _frozen(folders if new and turn == 0 else ()):
+                handled |= {pid for pid in new if self._kill_one(container_id, pid)}
+            empty = 0 if new else empty + 1
             if empty == EMPTY_TURNS:
                 return True
         for folder in folders:
             with suppress(OSError):
                 (folder / "cgroup.kill").write_text("1")
-        return not _pids(folders)
+        return not _pids(folders) - handled
 
-    def _kill_one(self, container_id: str, pid: int) -> None:
-        """Kill a process that is still in the cgroup now that a pidfd holds it."""
+    def _kill_one(self, container_id: str, pid: int) -> bool:
+        """Kill a process that is still in the cgroup now that a pidfd holds it; whether it got the signal."""
         with suppress(OSError):  # it has ended, or may not be signalled, which the next turn shows
             descriptor = os.pidfd_open(pid)
             try:
                 if own_cgroups(container_id, read_cgroups(self._proc_root, pid)):
                     self._send(descriptor, signal.SIGKILL)
+                    return True
             finally:
                 os.close(descriptor)
+        return False
 
     def _folders(self, cgroups: Collection[str]) -> list[Path]:
         mounts = read_cgroup_mounts(self._proc_root) if cgroups else ()

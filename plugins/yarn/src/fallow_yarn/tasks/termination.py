@@ -40,7 +40,7 @@ class _Termination:
 
     Only `first`, the processes found first, and those started before `before_ticks` get a graceful signal. `denied`
     are processes that this user may not signal, `missed` those that could not be signalled, both with the reason.
-    `quiet_scans`: so many searches in a row have found nothing to signal. `is_killed`: its cgroups are empty.
+    `quiet_scans`: so many searches in a row have found nothing to signal. `is_killed`: all in its cgroups are killed.
     """
 
     check: ProcessCheck
@@ -119,9 +119,10 @@ class Terminator:
                 break
             found = self._containers.find(daemons)
         for container_id, termination in terminations.items():
-            if force and not termination.is_done:
-                own = cgroups.get(container_id, ())
-                termination.is_killed = self._cgroups.kill(container_id, own, termination.launchers)
+            own = cgroups.get(container_id, ()) if force else ()
+            # A search through all processes may miss one that is replaced meanwhile.
+            if (killed := self._cgroups.kill(container_id, own, termination.launchers)) is not None:
+                termination.quiet_scans, termination.is_killed = 0, killed
         return {container_id: termination.answer() for container_id, termination in terminations.items()}
 
     def _termination(self, container_id: str, force: bool) -> _Termination:
