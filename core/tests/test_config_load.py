@@ -450,6 +450,18 @@ def test_hidden_files_and_the_core_file_are_no_cluster_files(etc: Etc) -> None:
     assert [cluster.name for cluster in config.clusters] == ["alpha/etl"]
 
 
+@pytest.mark.parametrize("named", ["{root}", "."])
+def test_the_core_file_is_no_cluster_file_whatever_the_form_of_its_path(
+    etc: Etc, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    etc.write("fallow.yaml", CORE + f"clustersDir: {named.format(root=etc.root)}\n")
+    etc.write("etl.yaml", CLUSTER.format(name="etl"))
+    monkeypatch.chdir(etc.root.parent)
+    for path in (Path(etc.root.name) / "fallow.yaml", etc.root / ".." / etc.root.name):
+        config = load(path, etc.loader)
+        assert (config.problems, [cluster.name for cluster in config.clusters]) == ((), ["alpha/etl"])
+
+
 def test_a_directory_named_as_a_cluster_file_is_told(etc: Etc) -> None:
     (etc.root / "clusters.d" / "etl.yaml").mkdir(parents=True)
     assert [problem.message for problem in etc.load().problems] == ["a directory, not a file"]

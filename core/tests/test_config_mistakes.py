@@ -194,6 +194,16 @@ POOLS = "pools:\n  - {name: a, nodeSelector: {x: '1'}, capacity: {}}\n"
             "3: qos.memoryReclaim.threshold: memoryReclaim.threshold is 90 % and memoryEvict.threshold 90 %",
         ),
         (
+            "qos: {memoryReclaim: {criticalThreshold: 85}}",
+            "3: qos.memoryReclaim.criticalThreshold: memoryEvict.threshold is 90 % and ",
+        ),
+        (
+            "qos: {cpuEvict: {satisfaction: 70}}",
+            "3: qos.cpuEvict.satisfaction: satisfaction is 70 % and until 70 %; until must be above",
+        ),
+        ("qos: {memoryEvict: {lowerThreshold: 0}}", "3: qos.memoryEvict.lowerThreshold: found 0; expected "),
+        ("qos: {cpuSuppress: {step: 0%}}", "3: qos.cpuSuppress.step: found '0%'; expected "),
+        (
             "qos: {cgroupReconcile: {memoryLimit: 90%}}",
             "3: qos.cgroupReconcile.memoryLimit: found '90%'; expected whole percent from 100 to 500",
         ),

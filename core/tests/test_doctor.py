@@ -13,6 +13,7 @@ from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config, with_clusters
 from fallow_core.diagnostics import clusters, doctor, host, lending
 from fallow_core.diagnostics.doctor import findings
+from fallow_core.model.node_policies import NodePolicies, Pool
 from fallow_core.model.policy import SwitchState
 from fallow_core.state.run_marker import RunMarker
 from fallow_hookspecs import Broken, Finding, Needs, Node
@@ -148,6 +149,14 @@ def test_a_running_fallow_is_found_and_one_that_is_not_is_no_mistake(folder: Pat
         finding = found(settings)["host", "running Fallow"]
     fallow.close()
     assert (finding.ok, finding.detail) == (True, "publishing mode enforce")
+
+
+def test_a_node_that_matches_two_pools_is_told_which_one_counts(folder: Path) -> None:
+    pools = tuple(Pool(name=name, node_selector={}) for name in ("a", "b"))
+    settings = replace(config(folder, {}), policies=NodePolicies(pools=pools))
+    assert found(settings)["config", "pools"].detail == (
+        "this node matches a, b; a counts, as the first in the core file"
+    )
 
 
 def test_a_restored_cluster_is_told_with_what_ends_it(folder: Path) -> None:

@@ -46,6 +46,8 @@ def test_a_pool_has_the_nodes_with_all_its_labels_and_the_first_one_counts() -> 
     assert watermark(policies, {"use": "batch", "disk": "hdd"}) == 50
     assert watermark(policies, {"disk": "ssd"}) == 60
     assert policy_now(policies, "n", {"use": "batch"}, NOON).pool == "batch"
+    both = policy_now(policies, "n", {"use": "batch", "disk": "ssd"}, NOON)
+    assert (both.pool, both.pools) == ("both", ("both", "batch"))
 
 
 def test_what_is_said_of_a_node_alone_counts_over_its_pool() -> None:

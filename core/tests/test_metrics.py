@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from fallow_core.agent.eviction.evictor import Evictor
 from fallow_core.api import metrics, metrics_server
-from fallow_core.api.status import ProcessStatus, RefusedFile, run_status
+from fallow_core.api.status import ConfigReads, ProcessStatus, RefusedFile, run_status
 from fallow_core.api.throttling import ThrottlingStatus
 from fallow_core.errors import FallowError
 from fallow_core.model.policy import AccountPolicy, ExitMode, PublishingMode, SwitchState, TakeBack
@@ -242,6 +242,17 @@ def test_a_mistake_in_a_scrape_is_an_event(
         stop()
     assert [record.getMessage() for record in caplog.records] == ["scrape_failed reason=LookupError('no')"]
     assert capfd.readouterr().err == ""
+
+
+def test_a_file_whose_name_is_not_utf8_does_not_end_the_page(world: World, port: int) -> None:
+    file = os.fsdecode(b"clusters.d/\xff.yaml")
+    refused = RefusedFile(file=file, since=0.0, problems=("wrong",))
+    families = metrics._files([refused], ConfigReads(taken=1))
+    stop = metrics_server.serve("127.0.0.1", port, lambda: list(families))
+    try:
+        assert 'fallow_config_file_problems{file="clusters.d/\\\\udcff.yaml"} 1.0' in page(port)
+    finally:
+        stop()
 
 
 def test_nothing_listens_after_the_end(port: int) -> None:

@@ -11,7 +11,7 @@ from core.tests.test_throttle import ENFORCE, OFF, Batch, made
 from fallow_core.api.throttling import ThrottlingStatus, pressure
 from fallow_core.cli.render_throttling import throttled
 from fallow_core.model.qos_policy import OnlinePressurePolicy, StrategyMode
-from fallow_core.node.cgroups.pressure import NO_PRESSURE
+from fallow_core.node.cgroups.pressure import NO_GROUP, NO_PRESSURE
 from fallow_core.qos.cpu_suppress import CpuSuppressState
 from fallow_core.qos.cpu_suppress import decide as suppress
 from fallow_core.qos.online_pressure import OnlinePressureState, decide
@@ -106,7 +106,7 @@ def test_a_group_that_is_gone_waits_for_nothing(batch: Batch) -> None:
     batch.fake.vanish("online")
     batch.run(2)
     assert batch.limiter.pressure.state.pressed_at is None
-    assert batch.limiter.pressure.unavailable == {}
+    assert batch.limiter.pressure.unavailable == {"online": NO_GROUP}
 
 
 @pytest.mark.parametrize("text", ["", "some avg10=x", "full avg10=1.00 avg60=0.00"])
@@ -117,12 +117,17 @@ def test_what_no_kernel_writes_is_no_reading_and_is_said(batch: Batch, text: str
     assert FILE in batch.limiter.pressure.unavailable["online"]
 
 
-def test_groups_of_v1_do_not_tell_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_v1_do_not_tell_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     batch = Batch(FakeCgroups(1), tmp_path, monkeypatch)
     made(batch, "c1")
     batch.modes(ENFORCE, ENFORCE, online_pressure=PRESSURE)
     batch.run(2)
     assert batch.limiter.pressure.unavailable == {"online": NO_PRESSURE}
+    assert [record.getMessage() for record in caplog.records if "online" in record.getMessage()] == [
+        f'online_group_not_protected group=/online why="{NO_PRESSURE}"'
+    ]
 
 
 def test_explain_says_who_waits_and_what_batch_gets(batch: Batch) -> None:

@@ -4,6 +4,7 @@ import pytest
 from core.tests.fake_cgroups import FakeCgroups
 
 from fallow_core.diagnostics import throttling
+from fallow_core.model.qos_policy import OnlinePressurePolicy, StrategyMode
 
 ALL = ("cpu", "memory", "cpuset")
 HOST = Path("/")
@@ -16,7 +17,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(fake: FakeCgroups) -> dict[str, tuple[bool | None, str]]:
-    return {finding.subject: (finding.ok, finding.detail) for finding in throttling.findings(HOST, fake)}
+    return {finding.subject: (finding.ok, finding.detail) for finding in throttling.findings(HOST, files=fake)}
 
 
 def test_each_way_to_slow_batch_down_is_told_with_what_this_kernel_has_for_it() -> None:
@@ -68,3 +69,12 @@ def test_files_that_hold_garbage_are_named_and_not_an_error() -> None:
     fake = FakeCgroups(1, controllers=ALL)
     fake.garbage["/sys/devices/system/cpu/online"] = "all of them"
     assert "cpu/online: expected a list of CPUs" in found(fake)["cpuSuppress.cpuset"][1]
+
+
+def test_a_group_of_online_services_whose_pressure_cannot_be_read_is_told() -> None:
+    fake = FakeCgroups(2, controllers=ALL)
+    policy = OnlinePressurePolicy(mode=StrategyMode.OBSERVE, groups=("onlin",))
+    told = [finding for finding in throttling.findings(HOST, policy, fake) if finding.subject == "onlinePressure"]
+    assert [(finding.ok, finding.detail.partition(", so")[0]) for finding in told] == [
+        (False, "/onlin: its memory pressure cannot be read")
+    ]

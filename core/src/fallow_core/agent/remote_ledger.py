@@ -80,9 +80,13 @@ class RemoteLedger:
         self.ledgers[name] = ledger
         return ledger
 
-    def pool(self, _node: str) -> str:
+    def pool(self, node: str) -> str:
         """The pool of this node; empty where it is in none or was never looked at."""
-        return "" if self._state is None else self._state.policy.pool
+        return next(iter(self.pools(node)), "")
+
+    def pools(self, _node: str) -> tuple[str, ...]:
+        """The pools that this node matches, of which the first one counts."""
+        return () if self._state is None else self._state.policy.pools
 
     def switch_at(self, cluster: str, node: str) -> tuple[str, Switch]:
         """The scope and the switch that count for a cluster here."""

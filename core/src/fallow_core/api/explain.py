@@ -104,12 +104,13 @@ class GrantStatus(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """The answer to `explain`. `lost_state`: state files that cannot be read. `node_grant`: of an agent. `throttle`:
-    how batch is throttled, and why.
+    """The answer to `explain`. `pools`: those that the node matches, of which the first one counts. `lost_state`: state
+    files that cannot be read. `node_grant`: of an agent. `throttle`: how batch is throttled, and why.
     """
 
     role: Literal["run", "agent"] = "run"
     node: str
+    pools: tuple[str, ...] = ()
     mode: PublishingMode
     lost_state: tuple[LostState, ...] = ()
     resources: Mapping[ResourceName, ResourceLedger]
@@ -137,7 +138,7 @@ def run_explanation(
     found = state.nodes[node]
     switches = ((name, *state.switch_at(name, node)) for name in controller.names)
     return Explanation(
-        **_node(controller.ledgers[node], switches),
+        **_node(controller.ledgers[node], state.pools(node), switches),
         mode=state.publishing.mode,
         lost_state=lost_state(lost),
         take_backs=tuple(
@@ -209,7 +210,7 @@ def agent_explanation(
     switches = ((name, *followed.switch_at(name, node)) for name in followed.names)
     return Explanation(
         role="agent",
-        **_node(followed.ledgers[node], switches),
+        **_node(followed.ledgers[node], followed.pools(node), switches),
         mode=PublishingMode.OBSERVE,
         lost_state=lost_state(lost),
         node_grant=grant,
@@ -218,9 +219,10 @@ def agent_explanation(
     )
 
 
-def _node(ledger: NodeLedger, switches: Iterable[tuple[str, str, Switch]]) -> dict[str, Any]:
+def _node(ledger: NodeLedger, pools: tuple[str, ...], switches: Iterable[tuple[str, str, Switch]]) -> dict[str, Any]:
     return {
         "node": ledger.node,
+        "pools": pools,
         "resources": {name: ledger.of(name) for name in RESOURCE_NAMES},
         "switches": tuple(
             ClusterSwitch(cluster=cluster, scope=scope, **asdict(switch))

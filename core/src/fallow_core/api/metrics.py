@@ -80,15 +80,20 @@ def _gauge(name: str, text: str, labels: Labels, samples: Samples) -> Metric:
     family = GaugeMetricFamily(name, text, labels=labels)
     for values, value in samples:
         if value is not None:
-            family.add_metric(values, value)
+            family.add_metric(list(map(_label, values)), value)
     return family
 
 
 def _counter(name: str, text: str, labels: Labels, samples: Iterable[tuple[Labels, float]]) -> Metric:
     family = CounterMetricFamily(name, text, labels=labels)
     for values, value in samples:
-        family.add_metric(values, value)
+        family.add_metric(list(map(_label, values)), value)
     return family
+
+
+def _label(value: str) -> str:
+    """A value that UTF-8 can write: the name of a file may be any bytes, and must not end the whole page."""
+    return value if value.isascii() else value.encode(errors="backslashreplace").decode()
 
 
 def _process(status: Status) -> Iterator[Metric]:

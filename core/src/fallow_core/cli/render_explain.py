@@ -1,6 +1,6 @@
 """`fallow explain` as lines for people: each number with the terms that it was calculated from."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from fallow_core.api.decisions import Decision
 from fallow_core.api.explain import (
@@ -34,7 +34,7 @@ NOTHING_DUE = (
 
 def explanation_lines(answer: Explanation) -> list[str]:
     """The whole answer."""
-    lines = [f"node {answer.node}, {mode_words(answer.mode)}"]
+    lines = [f"node {answer.node}, {mode_words(answer.mode)}{pool_words(answer.pools)}"]
     lines += marked(map(lost_state_words, answer.lost_state), "  ")
     for switch in answer.switches:
         lines += paragraph(f"{switch.cluster}: {switch_words(switch)}; {SWITCHED[switch.state]}", "  ")
@@ -46,6 +46,12 @@ def explanation_lines(answer: Explanation) -> list[str]:
     for decision in answer.decisions:
         lines += ["", *decision_lines(decision)]
     return lines
+
+
+def pool_words(pools: Sequence[str]) -> str:
+    """The pool of a node, and which others it matches."""
+    others = f", the first of those that it matches: {', '.join(pools)}" if len(pools) > 1 else ""
+    return f", pool {pools[0]}{others}" if pools else ""
 
 
 def _offers(answer: Explanation) -> Iterator[str]:

@@ -124,7 +124,7 @@ def _clusters(
     """Read the cluster files. The default directory may be missing, unless clusters were read from it before."""
     try:
         entries = sorted(
-            entry for entry in directory.iterdir() if not entry.name.startswith(".") and entry != core_file
+            entry for entry in directory.iterdir() if not entry.name.startswith(".") and not _is_same(entry, core_file)
         )
     except OSError as error:
         expected = must_be_there or (core is not None and "clustersDir" in core.data)
@@ -144,6 +144,14 @@ def _clusters(
     good = (each.cluster for each in candidates if each.cluster is not None and each.file not in wrong)
     named = frozenset("/".join(each.identity) for each in candidates if each.identity is not None)
     return _Clusters(tuple(good), problems, named)
+
+
+def _is_same(entry: Path, core_file: Path) -> bool:
+    """Whether both are one file, whatever the form of their paths."""
+    try:
+        return entry.samefile(core_file)
+    except OSError:
+        return entry.absolute() == core_file.absolute()
 
 
 def _candidate(file: Path, load_plugin: PluginLoader, *, as_agent: bool = False) -> _Candidate:

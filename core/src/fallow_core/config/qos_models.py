@@ -31,6 +31,10 @@ class _Strategy(Model):
     mode: Annotated[StrategyMode, Field(strict=False)] = StrategyMode.OBSERVE
 
 
+Threshold = Annotated[int, written(quantities.percent), Field(ge=1)]
+"""A use that counts as too much: at 0 % a strategy would never end."""
+
+
 def _ratio_or_off(value: object) -> int | None:
     return None if value == "off" else quantities.ratio_percent(value)
 
@@ -38,8 +42,8 @@ def _ratio_or_off(value: object) -> int | None:
 class _Threshold(_Strategy):
     """A strategy that starts at a threshold and stops below a lower one."""
 
-    threshold_percent: Percent
-    lower_percent: Annotated[Percent, Field(alias="lowerThreshold")]
+    threshold_percent: Threshold
+    lower_percent: Annotated[Threshold, Field(alias="lowerThreshold")]
 
     @model_validator(mode="after")
     def _lower_below_threshold(self) -> Self:
@@ -54,7 +58,7 @@ class CpuSuppress(_Strategy):
     """How batch is limited to the CPU that online services leave."""
 
     minimum_percent: Percent = _QOS.cpu_suppress.minimum_percent
-    step_percent: Percent = _QOS.cpu_suppress.step_percent
+    step_percent: Threshold = _QOS.cpu_suppress.step_percent
     cpuset: Annotated[Placing, Field(strict=False)] = _QOS.cpu_suppress.cpuset
 
 
@@ -72,38 +76,46 @@ class OnlinePressure(_Threshold):
     """When batch is slowed down because memory stalls online services. `groups`: theirs, from the cgroup root."""
 
     groups: Annotated[tuple[Group, ...], Field(strict=False)] = ()
-    threshold_percent: Percent = _QOS.online_pressure.threshold_percent
-    lower_percent: Annotated[Percent, Field(alias="lowerThreshold")] = _QOS.online_pressure.lower_percent
+    threshold_percent: Threshold = _QOS.online_pressure.threshold_percent
+    lower_percent: Annotated[Threshold, Field(alias="lowerThreshold")] = _QOS.online_pressure.lower_percent
 
 
 class MemoryReclaim(_Strategy):
     """When memory of batch is reclaimed. For the default of `threshold` see `reclaim_threshold`."""
 
-    threshold_percent: Percent = _QOS.memory_reclaim.threshold_percent
-    step_percent: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.memory_reclaim.step_percent
+    threshold_percent: Threshold = _QOS.memory_reclaim.threshold_percent
+    step_percent: Threshold = _QOS.memory_reclaim.step_percent
     cool_down_seconds: UpToHour = _QOS.memory_reclaim.cool_down_seconds
     window_seconds: UpToHour = _QOS.memory_reclaim.window_seconds
-    critical_percent: Annotated[Percent, Field(alias="criticalThreshold")] = _QOS.memory_reclaim.critical_percent
+    critical_percent: Annotated[Threshold, Field(alias="criticalThreshold")] = _QOS.memory_reclaim.critical_percent
 
 
 class MemoryEvict(_Threshold):
     """When tasks are terminated because the node runs out of memory."""
 
-    threshold_percent: Percent = _QOS.memory_evict.threshold_percent
-    lower_percent: Annotated[Percent, Field(alias="lowerThreshold")] = _QOS.memory_evict.lower_percent
+    threshold_percent: Threshold = _QOS.memory_evict.threshold_percent
+    lower_percent: Annotated[Threshold, Field(alias="lowerThreshold")] = _QOS.memory_evict.lower_percent
     cool_down_seconds: UpToHour = _QOS.memory_evict.cool_down_seconds
 
 
 class CpuEvict(_Strategy):
     """When tasks are terminated because batch gets too little CPU."""
 
-    satisfaction_percent: Percent = _QOS.cpu_evict.satisfaction_percent
-    until_percent: Annotated[int, written(quantities.percent), Field(ge=1)] = _QOS.cpu_evict.until_percent
+    satisfaction_percent: Threshold = _QOS.cpu_evict.satisfaction_percent
+    until_percent: Threshold = _QOS.cpu_evict.until_percent
     usage_percent: Percent = _QOS.cpu_evict.usage_percent
     window_seconds: Annotated[float, written(within("1s", "1h"))] = _QOS.cpu_evict.window_seconds
     samples: Annotated[int, Field(ge=1, le=3600)] = _QOS.cpu_evict.samples
     cool_down_seconds: UpToHour = _QOS.cpu_evict.cool_down_seconds
     slow_is_fine: bool = _QOS.cpu_evict.slow_is_fine
+
+    @model_validator(mode="after")
+    def _ends_above_where_it_begins(self) -> Self:
+        if self.until_percent <= self.satisfaction_percent:
+            key = "until" if "until_percent" in self.model_fields_set else "satisfaction"
+            found = f"satisfaction is {self.satisfaction_percent} % and until {self.until_percent} %"
+            raise mismatch((key,), f"{found}; until must be above")
+        return self
 
 
 class OverdraftEvict(_Strategy):
@@ -144,6 +156,16 @@ class Qos(Model):
             text = f"memoryReclaim.threshold is {reclaim.threshold_percent} % and memoryEvict.threshold {evict} %"
             key = ("memoryReclaim" if "threshold_percent" in reclaim.model_fields_set else "memoryEvict", "threshold")
             raise mismatch(key, f"{text}; memoryReclaim.threshold must be below")
+        return self
+
+    @model_validator(mode="after")
+    def _is_critical_above_the_threshold(self) -> "Qos":
+        evict, critical = self.memory_evict.threshold_percent, self.memory_reclaim.critical_percent
+        if critical < evict:
+            own = "critical_percent" in self.memory_reclaim.model_fields_set
+            key = ("memoryReclaim", "criticalThreshold") if own else ("memoryEvict", "threshold")
+            text = f"memoryEvict.threshold is {evict} % and memoryReclaim.criticalThreshold {critical} %"
+            raise mismatch(key, f"{text}; criticalThreshold must not be below")
         return self
 
 

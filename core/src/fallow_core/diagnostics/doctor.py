@@ -25,7 +25,7 @@ def findings(
     for found in (
         host.findings(config.state_dir, config.host_root),
         state.findings(config.state_dir),
-        throttling.findings(config.host_root),
+        throttling.findings(config.host_root, config.qos.online_pressure),
         lending.findings(lendable),
         (running,),
         () if status else host.last_run(config.state_dir),
@@ -33,6 +33,7 @@ def findings(
         yield from (("host", finding) for finding in found)
     yield from _restored(status)
     yield from _config(config)
+    yield from _pools(config, node)
     yield from clusters.findings(config, replace(node, lendable=lending.amounts(lendable)), clock)
 
 
@@ -45,6 +46,13 @@ def _config(config: Config) -> Iterator[tuple[About, Finding]]:
     for name, why in config.not_selected_reasons.items():
         advice = "to use the cluster here, set node.labels in the core file, or change nodeSelector in its file"
         yield name, Finding(subject="nodeSelector", ok=None, detail=f"not used on this host: {why}", advice=advice)
+
+
+def _pools(config: Config, node: Node) -> Iterator[tuple[About, Finding]]:
+    names = [pool.name for pool in config.policies.pools_of(node.labels)]
+    if len(names) > 1:
+        detail = f"this node matches {', '.join(names)}; {names[0]} counts, as the first in the core file"
+        yield "config", Finding(subject="pools", ok=None, detail=detail, advice="let each node match one pool")
 
 
 def _running(socket: Path) -> tuple[dict[str, Any], Finding]:

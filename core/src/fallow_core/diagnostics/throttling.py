@@ -6,19 +6,23 @@ from pathlib import Path
 
 from fallow_core.errors import CgroupError
 from fallow_core.model.control_file import ControlFile, file_name
+from fallow_core.model.qos_policy import OnlinePressurePolicy, StrategyMode
 from fallow_core.node import topology
 from fallow_core.node.cgroups import cpu, memory
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import hierarchies
 from fallow_core.node.cgroups.hierarchy import Hierarchy
+from fallow_core.node.cgroups.pressure import NO_GROUP, memory_stall_percent
 from fallow_hookspecs import Finding
 
 MOUNT = "in a container mount the host's /sys/fs/cgroup, and set hostRoot to where its file system is"
 ROOT = "run Fallow as root to have throttling enforced"
 
 
-def findings(host_root: Path, files: Files | None = None) -> Iterator[Finding]:
-    """All findings; they change nothing."""
+def findings(
+    host_root: Path, pressure: OnlinePressurePolicy | None = None, files: Files | None = None
+) -> Iterator[Finding]:
+    """All findings; they change nothing. `pressure`: the configured groups of online services."""
     found, lacking = hierarchies(files or Files(), str(host_root))
     subjects = {"cpu": "CPU of batch", "memory": "memory of batch", "cpuset": "CPUs of batch"}
     for controller, subject in subjects.items():
@@ -33,6 +37,7 @@ def findings(host_root: Path, files: Files | None = None) -> Iterator[Finding]:
         yield _reclaim(found["memory"])
     if "cpu" in found:
         yield _identity(found["cpu"])
+        yield from _online_groups(found["cpu"], pressure or OnlinePressurePolicy())
     if "cpuset" in found:
         yield _topology(found["cpuset"])
 
@@ -70,6 +75,21 @@ def _identity(hierarchy: Hierarchy) -> Finding:
     if not knobs:
         return Finding(subject="identity", ok=None, detail=f"not available: {cpu.NO_IDENTITY}")
     return Finding(subject="identity", ok=True, detail=f"by {file_name(ControlFile(knobs[0]), hierarchy.version)}")
+
+
+def _online_groups(hierarchy: Hierarchy, policy: OnlinePressurePolicy) -> Iterator[Finding]:
+    """A finding for each group whose pressure cannot be read: its services are not protected."""
+    if policy.mode is StrategyMode.OFF:
+        return
+    for group in policy.groups:
+        try:
+            why = NO_GROUP if memory_stall_percent(hierarchy, group) is None else ""
+        except (OSError, CgroupError) as error:
+            why = str(error)
+        if why:
+            detail = f"/{group}: its memory pressure cannot be read, so it is not protected: {why}"
+            advice = "correct qos.onlinePressure.groups: paths from the root of the cgroup tree"
+            yield Finding(subject="onlinePressure", ok=False, detail=detail, advice=advice)
 
 
 def _topology(hierarchy: Hierarchy) -> Finding:

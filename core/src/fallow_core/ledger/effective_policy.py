@@ -21,20 +21,25 @@ _SHARE = re.compile(r"\d(?:\.\d{1,15})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyNow:
-    """The policy of a node at one moment. `pool` is empty where it belongs to none; `problems`: labels refused."""
+    """The policy of a node at one moment. `pools`: all that it matches; `problems`: labels refused."""
 
     policy: NodePolicy
-    pool: str = ""
+    pools: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def pool(self) -> str:
+        """The pool that counts: the first one. Empty where the node belongs to none."""
+        return self.pools[0] if self.pools else ""
 
 
 def policy_now(policies: NodePolicies, node: str, labels: Mapping[str, str], wall_now: float) -> PolicyNow:
     """The policy of a node, by name and labels, at a time in seconds since 1970."""
-    pool = policies.pool_of(labels)
+    pools = policies.pools_of(labels)
     of_labels, problems = _of_labels(labels)
     layers = [
         Layer(schedule=policies.schedule),
-        Layer() if pool is None else pool.layer,
+        pools[0].layer if pools else Layer(),
         Layer(change=of_labels),
         policies.nodes.get(node, Layer()),
     ]
@@ -42,7 +47,7 @@ def policy_now(policies: NodePolicies, node: str, labels: Mapping[str, str], wal
     for layer in layers:
         policy = layer.change.applied(policy)
         policy = policy if layer.schedule is None else scheduled(policy, layer.schedule, wall_now)
-    return PolicyNow(policy=policy, pool="" if pool is None else pool.name, problems=problems)
+    return PolicyNow(policy=policy, pools=tuple(pool.name for pool in pools), problems=problems)
 
 
 def _of_labels(labels: Mapping[str, str]) -> tuple[NodeChange, tuple[str, ...]]:

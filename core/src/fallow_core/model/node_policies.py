@@ -98,6 +98,6 @@ class NodePolicies:
     pools: tuple[Pool, ...] = ()
     nodes: Mapping[str, Layer] = field(default_factory=dict)
 
-    def pool_of(self, labels: Mapping[str, str]) -> Pool | None:
-        """The first pool in the order of the file that contains a node with these labels."""
-        return next((pool for pool in self.pools if pool.selects(labels)), None)
+    def pools_of(self, labels: Mapping[str, str]) -> tuple[Pool, ...]:
+        """The pools that a node with these labels matches, in the order of the file: the first one counts."""
+        return tuple(pool for pool in self.pools if pool.selects(labels))

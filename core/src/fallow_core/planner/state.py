@@ -103,8 +103,12 @@ class PlannerState:
 
     def pool(self, node: str) -> str:
         """The pool of a node; empty where it is in none or unknown."""
+        return next(iter(self.pools(node)), "")
+
+    def pools(self, node: str) -> tuple[str, ...]:
+        """The pools that a node matches, of which the first one counts; empty where it is unknown."""
         found = self.nodes.get(node)
-        return "" if found is None else found.policy.pool
+        return () if found is None else found.policy.pools
 
     def switch_at(self, cluster: str, node: str) -> tuple[str, Switch]:
         """The scope and the switch that count for a cluster on a node: the strictest of those that match."""

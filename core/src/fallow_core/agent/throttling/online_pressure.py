@@ -7,7 +7,7 @@ from fallow_core.errors import CgroupError
 from fallow_core.log import event
 from fallow_core.model.qos_policy import OnlinePressurePolicy, StrategyMode
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.cgroups.pressure import memory_stall_percent
+from fallow_core.node.cgroups.pressure import NO_GROUP, memory_stall_percent
 from fallow_core.qos import online_pressure
 from fallow_core.qos.online_pressure import OnlinePressureState
 
@@ -28,7 +28,10 @@ class OnlinePressure:
             self.state, self.unavailable = OnlinePressureState(stalls={}), {}
             return False
         before = self.state.pressed_at
+        unknown = self.unavailable
         self.state = online_pressure.decide(self._stalls(policy), policy, self.state, now)
+        for group in sorted(self.unavailable.keys() - unknown.keys()):
+            event(log, logging.WARNING, "online_group_not_protected", group=f"/{group}", why=self.unavailable[group])
         enforced = policy.mode is StrategyMode.ENFORCE
         if (before is None) != (self.state.pressed_at is None):
             name = "online_pressed" if before is None else "online_relieved"
@@ -40,7 +43,11 @@ class OnlinePressure:
         self.unavailable, found = {}, {}
         for group in policy.groups:
             try:
-                found[group] = memory_stall_percent(self._hierarchy, group)
+                percent = memory_stall_percent(self._hierarchy, group)
             except (OSError, CgroupError) as error:
                 self.unavailable[group] = str(error)
+                continue
+            if percent is None:
+                self.unavailable[group] = NO_GROUP
+            found[group] = percent or 0.0
         return found
