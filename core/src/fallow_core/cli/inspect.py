@@ -133,7 +133,7 @@ def adopt(cluster: str, take_back: bool, path: Path, socket: Path | None, as_jso
 @socket_option
 @json_option
 def forget(cluster: str, path: Path, socket: Path | None, as_json: bool) -> None:
-    """Forget CLUSTER if its file was removed, or else its nodes that nobody reports any more.
+    """Forget CLUSTER if its file was removed, or else its nodes that nobody reports any more or that have no daemon.
 
     Others may then be lent what it had. Use it when the framework is gone: its scheduler is no longer believed.
     """

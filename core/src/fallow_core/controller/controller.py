@@ -191,7 +191,8 @@ class Controller:
         return adopt(self.state, sorted(keys))
 
     def forget(self, cluster: str) -> list[RowKey]:
-        """Let a removed cluster go at once; of another one, give up the rows that nobody has reported yet.
+        """Let a removed cluster go at once; of another one, give up the rows that nobody has reported yet, and those
+        that have neither a daemon nor a task on their host.
 
         Nothing that its scheduler may still promise there is believed any longer. Returns the rows.
         """
@@ -204,6 +205,7 @@ class Controller:
             self.state.unwritten |= forgotten
             if cluster in self.clusters:
                 forgotten |= set(self.clusters[cluster].forget_unreported())
+                forgotten |= set(self.clusters[cluster].give_up_unseen())
         self.state.look_at_all()
         return sorted(forgotten)
 

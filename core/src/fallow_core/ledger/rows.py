@@ -224,6 +224,11 @@ def refused(row: Row, sent_at: float, reason: str, now: float, *, unknown: bool 
     return replace(row, in_flight=kept, refusal=reason, refused_at=now, unknown=unknown and not row.refusal)
 
 
+def given_up(row: Row) -> Row:
+    """The row of a node without a daemon: nothing can start there, whatever its framework has promised."""
+    return replace(row, state=NodeState.GONE, allocated=ZERO, in_force=ZERO, floor=ZERO, maximum=ZERO, in_flight=())
+
+
 def unanswered(row: Row, sent_at: float, now: float) -> Row:
     """The row after the call of the size sent then ended without an answer: it may still be carried out.
 

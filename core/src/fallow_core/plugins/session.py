@@ -18,6 +18,7 @@ from fallow_core.plugins.instance import PluginInstance
 from fallow_core.plugins.lanes import Call, Failure, LaneState
 from fallow_core.plugins.session_reads import Reads
 from fallow_core.plugins.size_changes import SizeCause, SizeChanges
+from fallow_core.plugins.unseen_rows import UNSEEN_SECONDS, UnseenRows
 from fallow_hookspecs import (
     Application,
     Capabilities,
@@ -111,6 +112,7 @@ class ClusterSession:
         self._reads = Reads(instance, publishing.report_interval_seconds)
         self._publishing: _Publishing | None = None
         self._size_changes = SizeChanges()
+        self._unseen = UnseenRows()
 
     def remember(self, key: RowKey, before: Remembered) -> None:
         """What an earlier process knew of a row: it counts from the row's first report on."""
@@ -252,6 +254,8 @@ class ClusterSession:
     def _take_rows(self, reported: Sequence[ReportRow], scheduler_start: str, now: float) -> None:
         for report in reported:
             key = RowKey(report.node, self.name, report.framework_node)
+            if key in self._unseen.given_up:
+                report = replace(report, state=NodeState.GONE, allocated=ledger_rows.ZERO)
             before = self.rows.get(key)
             row = ledger_rows.observed(before, key, report, now, self._limits.in_flight_seconds)
             if before is None:
@@ -284,6 +288,7 @@ class ClusterSession:
         for key in keys:
             self.rows.pop(key, None)
             self._size_changes.forget(key)
+            self._unseen.forget(key)
             self._changed.add(key)
         self.inherited = self.inherited & self.rows.keys()
 
@@ -292,6 +297,16 @@ class ClusterSession:
         keys = sorted(self.inherited)
         self._forget(keys)
         return keys
+
+    def give_up_unseen(self) -> list[RowKey]:
+        """Give up the rows that have neither a daemon nor a task on their host, whatever the framework says of them."""
+        return self._given_up(self._unseen.give_up_missing(), "a person said so")
+
+    def _given_up(self, keys: Sequence[RowKey], why: str) -> list[RowKey]:
+        for key in keys:
+            self._put(ledger_rows.given_up(self.rows[key]))
+            self._event(logging.WARNING, "row_given_up", key, why=why)
+        return list(keys)
 
     def _is_silent(self) -> bool:
         """Whether the framework has reported for long enough to have named all its nodes."""
@@ -324,6 +339,9 @@ class ClusterSession:
                 self._size_changes.note_daemons(self.daemons[node], outcome.daemons, now)
             self.daemons[node] = outcome.daemons
             self._reads.report_soon()  # a daemon that starts registers with a size of its own
+        rows = [key for key in self.rows if key.node == node]
+        unseen = self._unseen.note(rows, outcome.daemons, outcome.tasks, now)
+        self._given_up(unseen, f"no daemon and no task of it was seen for {UNSEEN_SECONDS:.0f} s")
 
     def _take_answers(self, publishing: _Publishing, now: float) -> None:
         outcome = publishing.call.outcome
