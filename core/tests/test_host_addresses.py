@@ -56,13 +56,14 @@ def test_a_host_is_known_by_its_names_and_all_its_own_addresses(net: Path) -> No
         "::1",
         "fe80::210:18ff:fe0a:b302",
         "localhost",
+        "loghost",
         "nm-7",
         "nm-7.example.com",
     )
 
 
 def test_a_kernel_without_these_tables_leaves_the_names(tmp_path: Path) -> None:
-    assert host_addresses(tmp_path) == ("localhost", "nm-7", "nm-7.example.com")
+    assert host_addresses(tmp_path) == ("localhost", "loghost", "nm-7", "nm-7.example.com")
 
 
 @pytest.mark.parametrize("text", ["", "\n", "nonsense\n", "00 01\n", "0" * 33 + " 01\n"])
@@ -76,12 +77,21 @@ def test_this_host_has_its_loopback_address() -> None:
     assert "127.0.0.1" in host_addresses()
 
 
-@pytest.mark.parametrize(("found", "full"), [(("nm-7.b.c", [], []), "nm-7.b.c"), (("nm-8", ["n"], []), "nm-8")])
-def test_the_full_name_is_the_first_with_a_dot_or_the_one_that_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, list[str], list[str]], full: str
+@pytest.mark.parametrize(
+    ("found", "counted"),
+    [
+        (("nm-7.b.c", [], ["127.0.1.1"]), {"nm-7.b.c"}),
+        (("behind-a-tunnel", ["nm-7.b.c", "nm-7"], ["127.0.1.1"]), {"nm-7.b.c"}),
+        (("nm-8", ["behind-a-tunnel"], ["::1"]), {"nm-8"}),
+        (("batch", ["nm-7.b.c", "nm-7.other"], ["10.0.0.5"]), {"batch", "nm-7.b.c", "nm-7.other"}),
+        (("batch", ["nm-7.b.c"], ["127.0.1.1", "2001:db8::5"]), {"batch", "nm-7.b.c"}),
+    ],
+)
+def test_every_alias_counts_but_of_a_loopback_address_only_the_full_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: tuple[str, list[str], list[str]], counted: set[str]
 ) -> None:
     monkeypatch.setattr(socket, "gethostbyaddr", lambda _: found)
-    assert set(host_addresses(tmp_path)) == {"localhost", "nm-7", full}
+    assert set(host_addresses(tmp_path, tmp_path / "none")) == {"localhost", "nm-7", *counted}
 
 
 def test_a_host_that_nobody_can_name_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

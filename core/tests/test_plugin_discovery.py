@@ -105,13 +105,14 @@ def test_damaged_metadata_of_one_distribution_hides_no_other(
     assert "damaged-1.0.dist-info" in caplog.text
 
 
-def test_a_shadowed_copy_of_a_distribution_is_no_second_claim(
-    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("spelling", ["fallow-alpha", "fallow_alpha", "Fallow.Alpha"])
+def test_a_shadowed_copy_of_a_distribution_is_no_second_claim_however_its_name_is_spelled(
+    install: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelling: str
 ) -> None:
     install("fallow-alpha", "alpha = fake_alpha:PLUGIN", GOOD)
     older = tmp_path / "older" / "fallow_alpha-1.0.dist-info"
     older.mkdir(parents=True)
-    (older / "METADATA").write_text("Metadata-Version: 2.1\nName: fallow-alpha\nVersion: 1.0\n")
+    (older / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {spelling}\nVersion: 1.0\n")
     (older / "entry_points.txt").write_text("[fallow.plugins]\nalpha = fake_alpha:PLUGIN\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "older")])
     assert discovery.load("alpha").source.version == "1.2"

@@ -21,6 +21,7 @@ class FakeManager(ResourceManager):
         )
         self.file = file
         self.hosts = dict(states)
+        self.resolved: dict[str, str] = {}
         self.graces: dict[str, int] = {}
         self.used: dict[str, Size] = {}
         self.updates: list[tuple[str, Size]] = []
@@ -53,7 +54,8 @@ class FakeManager(ResourceManager):
             if not self.reads_file or state not in (State.RUNNING, State.DECOMMISSIONING):
                 continue
             known = self.file.hosts()
-            self.hosts[host] = State.DECOMMISSIONING if host in known else State.RUNNING
+            is_listed = host in known or self.resolved.get(host) in known
+            self.hosts[host] = State.DECOMMISSIONING if is_listed else State.RUNNING
             own = known.get(host)
             self.graces[host] = grace_seconds if own is None else own
 

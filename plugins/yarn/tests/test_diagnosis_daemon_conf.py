@@ -57,3 +57,10 @@ def test_values_are_read_as_what_they_should_be_or_are_unknown() -> None:
     assert (settings.number("n"), settings.number("x"), settings.number("missing")) == (90.0, None, None)
     assert (settings.flag("f"), settings.flag("x"), settings.flag("missing")) == (False, None, None)
     assert (settings.class_name("c"), settings.class_name("missing")) == ("Thing", None)
+
+
+@pytest.mark.parametrize("encoding", ["x-unknown", "hex", "GBK", "idna"])
+def test_a_page_in_an_encoding_that_is_unknown_here_is_a_protocol_error(encoding: str) -> None:
+    page = f'<?xml version="1.0" encoding="{encoding}"?><configuration/>'.encode()
+    with pytest.raises(ProtocolError, match="the page /conf is neither JSON nor XML"):
+        parse(page)

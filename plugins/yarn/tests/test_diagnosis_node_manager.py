@@ -75,6 +75,7 @@ def test_a_port_that_changes_with_each_start_is_told_and_wrong_where_the_spec_ha
     [
         (85.0, {}, True, "the fullest is 85 % full, the limit is 90 %"),
         (86.0, {}, False, "/data/local is 86 % full, close to the limit of 90 %"),
+        (86.0, {"yarn.nodemanager.local-dirs": "[SSD]file:/data/local, hdfs:/x"}, False, "/data/local is 86 % full"),
         (91.0, {}, False, "above the limit of 90 %"),
         (91.0, {LIMIT: "100"}, True, "the limit is 100 %"),
         (99.0, {f"{DISK}.enable": "false"}, True, "not checked"),

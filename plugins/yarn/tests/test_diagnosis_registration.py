@@ -22,6 +22,11 @@ def test_a_configured_node_that_is_unknown_is_named_with_those_that_are_known(fa
     assert found[f"process of {NODE_ID}"].ok is True
 
 
+def test_a_configured_node_in_another_spelling_is_known(fakes: Fakes) -> None:
+    found = fakes.findings(nodeManagers=[NODE_ID.upper()])
+    assert (found[SUBJECT].ok, found[f"process of {NODE_ID}"].ok) == (True, True)
+
+
 def test_a_host_without_node_managers_is_told_the_names_tried_and_what_is_listed(fakes: Fakes) -> None:
     fakes.manager.reading_now = reading(*(entry(f"other-{number:02}:1") for number in range(11, -1, -1)))
     fakes.running.clear()

@@ -1,7 +1,9 @@
 import socket
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from msgspec import Struct
@@ -50,6 +52,25 @@ def page(body: bytes, status: str = "200 OK", *headers: str) -> bytes:
 
 def get(endpoint: Endpoint, deadline: Deadline | None = None, most_bytes: int = MAX_ANSWER_BYTES) -> object:
     return Web(endpoint, "al ice", most_bytes=most_bytes).json("/ws/v1/cluster/info", deadline or soon())
+
+
+@pytest.mark.skipif(not Path("/proc/net/if_inet6").exists(), reason="needs IPv6 on this host")
+def test_a_page_is_read_over_ipv6() -> None:
+    seen: list[bytes] = []
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as listener:
+
+        def script() -> None:
+            connected, _ = listener.accept()
+            with connected:
+                seen.append(request_of(connected))
+                connected.sendall(page(b"{}"))
+
+        thread = threading.Thread(target=script)
+        thread.start()
+        port = listener.getsockname()[1]
+        assert get(Endpoint.parse(f"[::1]:{port}", setting="s", purpose="p", hadoop_key="k")) == {}
+        thread.join()
+    assert f"\r\nHost: [::1]:{port}\r\n".encode() in seen[0]
 
 
 def test_a_page_is_asked_for_as_json_by_the_user_and_on_no_proxy(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

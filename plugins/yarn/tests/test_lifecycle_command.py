@@ -76,6 +76,15 @@ def test_a_node_goes_out_and_comes_in_again(host: Host, yarn: EmbeddedYarn, excl
     assert exclude.read_text() == TEXT
 
 
+def test_a_node_that_the_file_names_by_its_address_comes_in_again(host: Host, exclude: Path) -> None:
+    exclude.write_text(TEXT + "127.0.0.1\n")
+    done = call(host, "decommission", "localhost")
+    assert done.exit_code == 0, done.output
+    back = call(host, "recommission", "LOCALHOST")
+    assert back.exit_code == 0, back.output
+    assert exclude.read_text() == TEXT
+
+
 def test_ctrl_c_says_how_to_go_on(host: Host, exclude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(_self: object) -> None:
         raise KeyboardInterrupt

@@ -27,6 +27,13 @@ def test_words_are_hosts_and_the_rest_of_a_line_behind_a_hash_is_not() -> None:
     assert PlainList().hosts("a #b c\n#d e\nf#g") == {"a": None, "f#g": None}
 
 
+@pytest.mark.parametrize("separator", ["\x0b", "\x1c", "\x85", "\u2028"])
+def test_a_comment_ends_where_its_line_ends_for_hadoop(separator: str) -> None:
+    text = f"# repaired{separator}n1\r\nn2\rn3\fn4"
+    assert PlainList().hosts(text) == dict.fromkeys(["n2", "n3", "n4"])
+    assert PlainList().without_hosts(text, ["n1", "n2", "n4"]) == f"# repaired{separator}n1\r\nn3\f"
+
+
 def test_new_hosts_come_last_and_known_ones_stay_where_they_are() -> None:
     assert PlainList().with_hosts(PLAIN, ["n1", "n3", "n4"], 60) == PLAIN + "\nn3\nn4\n"
     assert PlainList().with_hosts("", ["n1"], None) == "n1\n"

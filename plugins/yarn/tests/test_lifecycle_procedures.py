@@ -235,6 +235,44 @@ def test_recommissioning_takes_out_of_one_list_and_into_the_other(
     assert include.read() == "n2\nn1\n"
 
 
+@pytest.mark.parametrize(
+    ("address", "entry"), [("10.0.0.6", "10.0.0.6"), ("2001:db8::6", "2001:db8:0:0:0:0:0:6"), ("10.0.0.6", "n2")]
+)
+def test_a_node_that_a_file_names_by_its_address_is_in_the_file(
+    manager: FakeManager, file: ListFile, clock: Clock, address: str, entry: str
+) -> None:
+    file.path.write_text(f"{entry}\n")
+    manager.resolved = {"n2": entry}
+    manager.hosts["n2"], manager.graces["n2"] = State.DECOMMISSIONING, GRACE_SECONDS
+    lists = HostLists((file,), addresses_of=lambda host: [address] if host == "n2" else ["10.0.0.5"])
+    Decommissioning(manager, lists, ["n1"], GRACE_SECONDS, clock).begin()
+    assert manager.hosts == {"n1": State.DECOMMISSIONING, "n2": State.DECOMMISSIONING}
+    assert file.read() == f"{entry}\n"
+    manager.hosts["n1"] = State.RUNNING
+    recommission(manager, lists, ["n2"])
+    assert manager.hosts == {"n1": State.RUNNING, "n2": State.RUNNING}
+    assert file.read() == ""
+
+
+def test_a_host_that_was_excluded_by_its_address_before_stays_so(
+    manager: FakeManager, file: ListFile, clock: Clock
+) -> None:
+    file.path.write_text("10.0.0.5\n")
+    Decommissioning(manager, HostLists((file,), addresses_of=lambda _: ["10.0.0.5"]), ["n1"], 9, clock).begin()
+    assert file.read() == "10.0.0.5\n"
+
+
+def test_a_host_that_is_included_by_its_address_is_not_included_twice(
+    manager: FakeManager, file: ListFile, tmp_path: Path
+) -> None:
+    include = ListFile(tmp_path / "include")
+    include.path.write_text("10.0.0.5\n")
+    manager.hosts["n1"] = State.DECOMMISSIONED
+    lists = HostLists((file,), (include,), lambda host: ["10.0.0.5"] if host == "n1" else [])
+    recommission(manager, lists, ["n1", "n3"])
+    assert include.read() == "10.0.0.5\nn3\n"
+
+
 def test_an_empty_list_of_included_hosts_takes_all_and_stays_empty(
     manager: FakeManager, file: ListFile, tmp_path: Path
 ) -> None:
@@ -253,3 +291,38 @@ def test_nodes_are_said_by_id_or_host_and_a_wrong_one_gets_a_hint(manager: FakeM
         hosts_of(["n1:2"], nodes)
     with pytest.raises(LifecycleError, match="`yarn node -list -all` shows"):
         hosts_of(["elsewhere"], nodes)
+
+
+def names_of(name: str) -> list[str]:
+    return {
+        "www": ["n1.", "10.0.0.5"],
+        "10.0.0.6": ["other", "N2"],
+        "all": ["n1", "n2"],
+        "here": ["localhost", "127.0.0.1"],
+    }.get(name, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [("N1", "n1"), ("n1.", "n1"), ("N2:1", "n2"), ("www", "n1"), ("10.0.0.6", "n2"), ("10.0.0.9", "10.0.0.9")],
+)
+def test_a_node_is_found_by_each_spelling_alias_and_address_of_its_host(
+    manager: FakeManager, name: str, host: str
+) -> None:
+    assert hosts_of([name], manager.nodes(Deadline.after(1)), ["10.0.0.6", "10.0.0.9"], names_of) == [host]
+
+
+def test_a_node_with_an_ipv6_address_is_found_by_each_spelling_of_it(manager: FakeManager) -> None:
+    manager.hosts = {"2001:db8:0:0:0:0:0:6": State.RUNNING}
+    nodes = manager.nodes(Deadline.after(1))
+    for name in ("2001:db8::6", "[2001:DB8::6]", "2001:db8:0:0:0:0:0:6:1", "[2001:db8::6]:1"):
+        assert hosts_of([name], nodes, (), names_of) == ["2001:db8:0:0:0:0:0:6"]
+
+
+def test_a_name_of_several_nodes_or_only_of_the_loopback_is_of_none(manager: FakeManager) -> None:
+    manager.hosts["localhost"] = State.RUNNING
+    nodes = manager.nodes(Deadline.after(1))
+    with pytest.raises(LifecycleError, match="'all' is a name of several nodes: n1, n2; name one of them"):
+        hosts_of(["all"], nodes, (), names_of)
+    with pytest.raises(LifecycleError, match="does not know node 'here'"):
+        hosts_of(["here"], nodes, (), names_of)

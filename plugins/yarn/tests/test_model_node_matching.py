@@ -69,6 +69,29 @@ def test_a_list_in_the_config_replaces_the_addresses() -> None:
     assert own_ids(by_host(ids), Node(name="n1", addresses=("worker-1",)), rules) == ["localhost:3", "worker-1:2"]
 
 
+@pytest.mark.parametrize(
+    ("configured", "listed"),
+    [
+        ("Worker-1:1", "worker-1:1"),
+        ("worker-1.:1", "WORKER-1:1"),
+        ("[2001:db8::1]:1", "2001:db8:0:0:0:0:0:1:1"),
+        ("2001:db8::1:1", "2001:DB8:0:0:0:0:0:1:1"),
+    ],
+)
+def test_an_id_in_the_config_may_be_spelled_otherwise(configured: str, listed: str) -> None:
+    rules = MatchingRules(listed=(configured,))
+    assert own_ids(by_host([listed, "worker-1:2", "worker-11:1"]), Node(name="n1"), rules) == [listed]
+
+
+def test_a_full_name_may_end_in_a_dot() -> None:
+    assert own("worker-1.example.com.:1", addresses=("worker-1.example.com",)) == ["worker-1.example.com.:1"]
+    assert own("worker-1.example.com:1", addresses=("worker-1.example.com.",)) == ["worker-1.example.com:1"]
+
+
+def test_an_ipv4_address_may_be_written_as_an_ipv6_one() -> None:
+    assert own("192.0.2.1:1", addresses=("::ffff:192.0.2.1",)) == ["192.0.2.1:1"]
+
+
 def test_a_map_in_the_config_replaces_all_else_for_the_nodes_that_it_has() -> None:
     rules = MatchingRules(by_node={"n1": ["nm-2.pods:45454", "unknown:1"]})
     assert own_of(Node(name="n1", addresses=("nm-1.pods",)), rules) == ["nm-2.pods:45454"]
@@ -147,7 +170,16 @@ def test_the_host_of_an_id_is_what_stands_before_its_port() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"), [("localhost", True), ("LocalHost", True), ("127.8.9.1", True), ("::1", True), ("rm", False)]
+    ("host", "expected"),
+    [
+        ("localhost", True),
+        ("LocalHost", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost.", True),
+        ("rm", False),
+    ],
 )
 def test_loopback_is_told_by_name_and_by_address(host: str, expected: bool) -> None:
     assert is_loopback(host) is expected

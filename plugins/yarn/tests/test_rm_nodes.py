@@ -62,6 +62,22 @@ def test_further_resources_are_kept_as_they_came_and_the_two_known_ones_are_not_
     assert custom.message == b"\x0a\x0byarn.io/gpu\x10\x02\x1a\x01G\x2a\x03tag"
 
 
+@pytest.mark.parametrize(
+    ("host", "reported", "address"),
+    [
+        (b"h1", b"elsewhere.example.com:8042", "h1:8042"),
+        (b"2001:db8:0:0:0:0:0:1", b"2001:db8:0:0:0:0:0:1:8042", "[2001:db8:0:0:0:0:0:1]:8042"),
+        (b"h1", b"h1", ""),
+        (b"h1", b"", ""),
+    ],
+)
+def test_the_web_pages_of_a_node_are_on_the_host_of_its_id(host: bytes, reported: bytes, address: str) -> None:
+    entry = report(host)
+    entry.http_address = reported
+    (node,) = listed(entry)
+    assert node.http_address == address
+
+
 def test_of_two_entries_with_one_id_the_active_one_counts() -> None:
     for order in ([0, 1], [1, 0]):
         reports = [report(b"h1", "LOST"), report(b"h1", "RUNNING")]

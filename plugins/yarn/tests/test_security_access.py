@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 from fallow_yarn.errors import CredentialsError
 from fallow_yarn.security.access import access
-from fallow_yarn.security.login import RENEW_SECONDS, Identity, Login, check_keytab, explained, service_at
+from fallow_yarn.security.login import RENEW_SECONDS, Identity, Login, check_keytab, explained
+from fallow_yarn.security.web_access import web_access
 from fallow_yarn.settings.config import YarnSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError
 
@@ -46,9 +47,46 @@ def test_what_the_cluster_file_says_goes_before_the_folder(tmp_path: Path) -> No
     assert (found.user, found.service) == ("fallow", "yarn/_HOST@OTHER")
 
 
+@pytest.mark.parametrize(
+    ("kerberos", "name"),
+    [(KEYTAB | {"principal": "fallow/here.example.com@EXAMPLE.COM"}, "fallow"), (KEYTAB, "yarn"), (None, "yarn")],
+)
+def test_pages_with_simple_authentication_get_the_short_name_of_the_principal(
+    tmp_path: Path, kerberos: Mapping[str, str] | None, name: str
+) -> None:
+    settings = YarnSpec.model_validate({"hadoopConfDir": conf(tmp_path), "kerberos": kerberos})
+    assert (access(settings).page_user, web_access(settings).page_user) == (name, name)
+
+
+def test_a_folder_may_have_a_pattern_of_principals_which_goes_before_the_principal(tmp_path: Path) -> None:
+    folder = conf(tmp_path, yarn_resourcemanager_principal_pattern="rm/*@EXAMPLE.COM")
+    assert access(YarnSpec.model_validate({"hadoopConfDir": folder})).service == "rm/*@EXAMPLE.COM"
+    given = {"resourceManagerPrincipal": "yarn/_HOST@OTHER"}
+    assert access(YarnSpec.model_validate({"hadoopConfDir": folder, "kerberos": given})).service == "yarn/_HOST@OTHER"
+
+
 def test_a_folder_without_the_principal_of_the_resource_manager_is_told(tmp_path: Path) -> None:
     folder = conf(tmp_path, yarn_resourcemanager_principal="")
     with pytest.raises(HadoopConfError, match=r"lacks yarn\.resourcemanager\.principal: set spec\.kerberos\."):
+        access(YarnSpec.model_validate({"hadoopConfDir": folder}))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "what"),
+    [
+        ("hadoop_security_authentication", "kerberos_ssl", "'kerberos_ssl' is not one of simple, kerberos"),
+        (
+            "hadoop_rpc_protection",
+            "Integrity, auth-conf",
+            "'auth-conf' is not one of authentication, integrity, privacy",
+        ),
+    ],
+)
+def test_a_value_that_is_unknown_to_hadoop_is_told_with_its_file_and_key(
+    tmp_path: Path, key: str, value: str, what: str
+) -> None:
+    folder = conf(tmp_path, **{key: value})
+    with pytest.raises(HadoopConfError, match=rf"{key.replace('_', '.')} in {folder}/yarn-site\.xml: {what}"):
         access(YarnSpec.model_validate({"hadoopConfDir": folder}))
 
 
@@ -65,15 +103,6 @@ def test_a_folder_without_the_principal_of_the_resource_manager_is_told(tmp_path
 def test_a_mistake_in_the_settings_of_kerberos_is_told(kerberos: dict[str, object], what: str) -> None:
     with pytest.raises(ValidationError, match=what):
         spec(kerberos=kerberos)
-
-
-@pytest.mark.parametrize(
-    ("host", "expected"),
-    [("RM1.example.com", "rm/rm1.example.com@R"), ("127.0.0.1", "rm/localhost@R"), ("192.0.2.7", "rm/192.0.2.7@R")],
-)
-def test_the_host_of_a_principal_is_the_name_of_the_server(host: str, expected: str) -> None:
-    assert service_at("rm/_HOST@R", host) == expected
-    assert service_at("rm/fixed@R", host) == "rm/fixed@R"
 
 
 def test_tickets_of_a_keytab_have_a_cache_of_their_own_and_others_stay_where_they_are() -> None:

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from fallow_yarn.errors import DeadlineError
+from fallow_yarn.errors import CredentialsError, DeadlineError
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.security.bounded_call import BoundedCalls
 
@@ -32,3 +32,15 @@ def test_while_a_call_hangs_the_next_ones_end_in_time_and_start_nothing() -> Non
     free.set()
     calls.call(hanging("fourth"), Deadline.after(10), "late")
     assert begun == ["first", "fourth"]
+
+
+def test_a_call_without_a_thread_fails_and_the_next_one_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    calls = BoundedCalls()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", fails)
+        with pytest.raises(CredentialsError, match="no thread to ask the KDC"):
+            calls.call(lambda: 1, Deadline.after(10), "late")
+    assert calls.call(lambda: 2, Deadline.after(10), "late") == 2

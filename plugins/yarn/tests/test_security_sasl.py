@@ -16,10 +16,11 @@ from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.security.login import Login
 from fallow_yarn.security.sasl import CHUNK_BYTES, Protection, kerberos
+from fallow_yarn.security.service import Service
 
 Serve = Callable[..., Endpoint]
 Script = Callable[[socket.socket], None]
-SERVICE = "rm/_HOST@REALM"
+SERVICE = Service(principal="rm/_HOST@REALM")
 OFFER = SaslAuth(method="KERBEROS", mechanism="GSSAPI", protocol="rm", server_id="localhost")
 
 
@@ -104,7 +105,7 @@ class Peer:
         assert self.sasl().state == SaslMessage.NEGOTIATE
         self.say(state=SaslMessage.NEGOTIATE, auths=[SaslAuth(method="TOKEN", mechanism="DIGEST-MD5"), OFFER])
         started = self.sasl()
-        assert (started.state, started.token) == (SaslMessage.INITIATE, b"token for rm/localhost")
+        assert (started.state, started.token) == (SaslMessage.INITIATE, b"token for rm/localhost@REALM")
         assert [(auth.method, auth.HasField("challenge")) for auth in started.auths] == [("KERBEROS", False)]
         self.say(state=SaslMessage.CHALLENGE, token=b"their token")
         empty = self.sasl()

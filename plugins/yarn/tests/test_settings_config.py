@@ -126,7 +126,8 @@ def test_the_user_the_node_managers_and_the_vcore_have_defaults() -> None:
 
 
 def test_node_managers_are_a_list_in_the_file() -> None:
-    assert spec(nodeManagers=["worker-1:45454", "[::1]:45454"]).node_managers == ["worker-1:45454", "[::1]:45454"]
+    ids = ["worker-1:45454", "[::1]:45454", "2001:db8:0:0:0:0:0:1:45454"]
+    assert spec(nodeManagers=ids).node_managers == ids
 
 
 @pytest.mark.parametrize(
@@ -145,6 +146,7 @@ def test_node_managers_are_a_list_in_the_file() -> None:
         ({"resourceManagers": {"rm1": {"host": "rm"}}}, ("resourceManagers",), "two or more"),
         ({"hadoopConfDir": "conf"}, ("hadoopConfDir",), "pattern"),
         ({"nodeManagers": ["worker-1"]}, ("nodeManagers", 0), "HOST:PORT"),
+        ({"nodeManagers": ["worker-1:1:2"]}, ("nodeManagers", 0), "HOST:PORT"),
         ({"nodeManagers": ["worker-1:0"]}, ("nodeManagers", 0), "HOST:PORT"),
         ({"nodeManagers": []}, ("nodeManagers",), "empty"),
         ({"nodeManagers": "worker-1:45454"}, ("nodeManagers",), "list"),

@@ -55,8 +55,29 @@ def test_an_address_without_a_port_has_hadoops(tmp_path: Path) -> None:
     assert addresses(folder) == [("", "rm:8032", "other:8033", "rm:8088")]
 
 
-def test_where_only_https_is_served_the_web_address_is_that(tmp_path: Path) -> None:
-    (place,) = addresses_in(read_folder(write(tmp_path, {f"{RM}.hostname": "rm", "yarn.http.policy": "HTTPS_ONLY"})))
+@pytest.mark.parametrize("host", ["2001:db8::1", "[2001:db8::1]", "2001:DB8:0:0::1"])
+def test_a_host_name_may_be_an_ipv6_address(tmp_path: Path, host: str) -> None:
+    (found,) = addresses(write(tmp_path, {f"{RM}.hostname": host}))
+    bare = host.strip("[]")
+    assert found == ("", f"[{bare}]:8032", f"[{bare}]:8033", f"[{bare}]:8088")
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("[2001:db8::1]", "[2001:db8::1]:8032"),
+        ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+        ("rpc://rm.example.com", "rm.example.com:8032"),
+        ("rpc://rm.example.com:7/path", "rm.example.com:7"),
+    ],
+)
+def test_an_address_is_read_in_each_form_that_hadoop_knows(tmp_path: Path, address: str, expected: str) -> None:
+    assert addresses(write(tmp_path, {f"{RM}.hostname": "rm", f"{RM}.address": address}))[0][1] == expected
+
+
+@pytest.mark.parametrize("policy", ["HTTPS_ONLY", "https_only", "Https_Only"])
+def test_where_only_https_is_served_the_web_address_is_that(tmp_path: Path, policy: str) -> None:
+    (place,) = addresses_in(read_folder(write(tmp_path, {f"{RM}.hostname": "rm", "yarn.http.policy": policy})))
     assert (place.web.authority, place.secure_web) == ("rm:8090", True)
 
 
@@ -83,6 +104,48 @@ def test_included_files_count_where_they_are_included(tmp_path: Path) -> None:
     assert properties.source(f"{RM}.hostname") == f"{RM}.hostname in {tmp_path}/more.xml"
 
 
+@pytest.mark.parametrize("uri", ["file:{}", "file://{}", "file://localhost{}", "FILE:{}", "{}"])
+def test_an_included_file_may_be_a_uri(tmp_path: Path, uri: str) -> None:
+    folder = tmp_path / "of hadoop"
+    folder.mkdir()
+    (folder / "more.xml").write_text(xml({"x": "included"}))
+    path = str(folder / "more.xml")
+    href = uri.format(path.replace(" ", "%20") if ":" in uri else path)
+    assert read_folder(write(tmp_path, {}, more=f'<xi:include href="{href}"/>')).text("x") == "included"
+
+
+@pytest.mark.parametrize(
+    "href", ["http://conf.example.com/more.xml", "file://elsewhere/more.xml", "file:", "file:more.xml", "hdfs:/a"]
+)
+def test_an_include_that_is_no_file_of_this_host_is_told_with_the_file_that_has_it(tmp_path: Path, href: str) -> None:
+    instead = f'<xi:include href="{href}"><xi:fallback/></xi:include>'
+    with pytest.raises(HadoopConfError, match=rf"{tmp_path}/yarn-site\.xml: it includes {href}: expected a path"):
+        read_folder(write(tmp_path, {}, more=instead))
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "ISO-8859-15", "GBK", "EUC-JP", "UTF-16"])
+def test_a_file_is_read_in_the_encoding_that_its_header_names(tmp_path: Path, encoding: str) -> None:
+    value = "\u6771" if encoding in ("GBK", "EUC-JP") else "\xe9"
+    text = f'<?xml version="1.0" encoding="{encoding}"?>{xml({"x": value})}'
+    (tmp_path / "yarn-site.xml").write_bytes(text.encode(encoding))
+    assert read_folder(str(tmp_path)).text("x") == value
+
+
+@pytest.mark.parametrize(
+    ("encoding", "what"),
+    [
+        ("x-mac-hadoop", "its header names the encoding 'x-mac-hadoop', which is unknown here; use UTF-8"),
+        ("hex", "its header names the encoding 'hex', which is unknown here"),
+        ("UTF-8", "it is not in the encoding 'UTF-8' that its header names"),
+    ],
+)
+def test_an_encoding_that_cannot_be_read_is_told_with_its_file(tmp_path: Path, encoding: str, what: str) -> None:
+    text = f"<?xml version='1.0' encoding='{encoding}'?>".encode() + xml({"x": "\xe9"}).encode("latin-1")
+    (tmp_path / "yarn-site.xml").write_bytes(text)
+    with pytest.raises(HadoopConfError, match=rf"{tmp_path}/yarn-site\.xml: it is not XML: {what}"):
+        read_folder(str(tmp_path))
+
+
 def test_a_missing_included_file_has_its_fallback_or_is_an_error(tmp_path: Path) -> None:
     instead = "<property><name>x</name><value>instead</value></property>"
     more = f'<xi:include href="gone.xml"><xi:fallback>{instead}</xi:fallback></xi:include>'
@@ -103,6 +166,10 @@ def test_files_that_include_each_other_are_an_error(tmp_path: Path) -> None:
         ("<html/>", "it begins with <html>, expected <configuration>"),
         (xml({}), "it does not say where ResourceManager is"),
         (xml({f"{RM}.hostname": "0.0.0.0"}), f"expected {RM}.hostname"),
+        (xml({f"{RM}.hostname": "::"}), f"expected {RM}.hostname"),
+        (xml({f"{RM}.hostname": "rm:1"}), rf"{RM}.hostname in .*/yarn-site\.xml: 'rm:1:8032' is ambiguous"),
+        (xml({f"{RM}.address": "rm:99999"}), rf"{RM}.address in .*/yarn-site\.xml: 'rm:99999' is not an address"),
+        (xml({f"{RM}.address": "2001:db8::1:8032"}), rf"{RM}.address in .*: '2001:db8::1:8032' is ambiguous; write"),
         (xml({f"{RM}.ha.enabled": "true"}), "names no ResourceManager"),
         (xml(PAIR | {f"{RM}.ha.rm-ids": "rm1,rm3"}), f"where ResourceManager rm3 is; expected {RM}.hostname.rm3"),
         (xml({f"{RM}.hostname": "${nowhere}"}), r"\$\{nowhere\} in .* is not set"),

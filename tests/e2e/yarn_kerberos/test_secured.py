@@ -11,7 +11,7 @@ from tests.e2e.yarn.fallow_process import VCORE_MILLI, Fallow
 from tests.e2e.yarn.rest import wait_for
 from tests.e2e.yarn_kerberos.realm import NAME, Realm
 from tests.e2e.yarn_kerberos.secure import ADMIN, PROTECTIONS, SecureCluster
-from tests.e2e.yarn_kerberos.spec import spec_of
+from tests.e2e.yarn_kerberos.spec import kerberos_spec, spec_of
 
 from fallow_hookspecs import ClusterConfig, Node, Offer, Resources, Role
 from fallow_yarn.net.deadline import Deadline
@@ -62,6 +62,31 @@ def test_sizes_are_read_and_sent_with_each_protection(secured: SecureCluster, bu
 
 def test_of_all_protections_the_strongest_that_is_offered_is_taken(secured: SecureCluster, build: Build) -> None:
     resize(build(spec_of(secured)), 1100)
+
+
+@pytest.mark.parametrize("host", ["localhost", "LocalHost"])
+def test_letter_case_makes_no_difference_in_the_name_of_the_server(
+    secured: SecureCluster, build: Build, host: str
+) -> None:
+    given = kerberos_spec(secured)
+    rm = secured.rm
+    addresses = {"client": rm.client, "admin": rm.admin, "web": rm.web}
+    given["resourceManager"] = {key: f"{host}:{value.rpartition(':')[2]}" for key, value in addresses.items()}
+    resize(build(YarnSpec.model_validate(given)), 1400)
+    resize(build(YarnSpec.model_validate(given)), 1024)
+
+
+def test_a_pattern_of_principals_is_used_as_hadoop_uses_it(
+    secured: SecureCluster, build: Build, tmp_path: Path
+) -> None:
+    for file in (secured.folder / "client").iterdir():
+        text = file.read_text()
+        if file.name == "yarn-site.xml":
+            text = text.replace("yarn.resourcemanager.principal<", "yarn.resourcemanager.principal.pattern<")
+            text = text.replace(f"rm/_HOST@{NAME}", f"{{rm,yarn}}/local*@{NAME}")
+        (tmp_path / file.name).write_text(text)
+    added = {"kerberos": {"keytab": str(secured.admin_keytab)}, "tls": {"caFile": str(secured.authority)}}
+    resize(build(YarnSpec.model_validate({"hadoopConfDir": str(tmp_path), **added})), 1350)
 
 
 def test_a_ticket_cache_is_taken_without_a_keytab(

@@ -11,22 +11,27 @@ HOSTS_FILE = Path("/etc/hosts")
 
 
 def host_addresses(proc_root: Path = PROC_ROOT, hosts_file: Path = HOSTS_FILE) -> tuple[str, ...]:
-    """Host name, full name, IP addresses of all interfaces including the loopback, and the names that the hosts file
-    gives these addresses, sorted. A name of a loopback address does not count: any host may be behind it by a tunnel.
+    """Host name, full name and aliases, IP addresses of all interfaces including the loopback, and the names that the
+    hosts file gives these addresses, sorted. An alias of a loopback address does not count: any host may be behind it
+    by a tunnel.
     """
     name = socket.gethostname()
-    names = {name, _full_name(name), "localhost"}
+    names = {name, *_other_names(name), "localhost"}
     addresses = _ipv4(proc_root / "net" / "fib_trie") | _ipv6(proc_root / "net" / "if_inet6")
     return tuple(sorted(names | addresses | _further_names(addresses, hosts_file)))
 
 
-def _full_name(name: str) -> str:
-    """As `socket.getfqdn`; a name in bytes avoids loading the large tables of international names."""
+def _other_names(name: str) -> set[str]:
+    """The names under which a framework may know the host: the canonical one and the aliases. Of a loopback address
+    only the full name (as `socket.getfqdn`). A name in bytes avoids loading the large tables of international names.
+    """
     try:
-        found, aliases, _ = socket.gethostbyaddr(name.encode())  # type: ignore[arg-type]  # bytes will do
+        found, aliases, addresses = socket.gethostbyaddr(name.encode())  # type: ignore[arg-type]  # bytes will do
     except OSError:
-        return name
-    return next((each for each in (found, *aliases) if "." in each), found)
+        return set()
+    if all(ipaddress.ip_address(address).is_loopback for address in addresses):
+        return {next((each for each in (found, *aliases) if "." in each), found)}
+    return {found, *aliases}
 
 
 def _ipv4(table: Path) -> set[str]:

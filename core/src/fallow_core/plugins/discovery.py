@@ -1,6 +1,7 @@
 """Finds installed plugins, wrappers and commands by package metadata alone, and imports one of them."""
 
 import logging
+import re
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,11 +90,16 @@ def _sources(kind: Kind) -> Iterator[PluginSource]:
         except Exception as error:
             _log.warning("metadata of %s cannot be read: %s", getattr(distribution, "_path", "a distribution"), error)
             continue
-        if title in seen:  # the same distribution further down the path is shadowed, as it is for `import`
+        if _normalized(title) in seen:  # the same distribution further down the path is shadowed, as it is for `import`
             continue
-        seen.add(title)
+        seen.add(_normalized(title))
         for entry in entries:
             yield PluginSource(name=entry.name, distribution=title, version=version, target=entry.value, kind=kind.word)
+
+
+def _normalized(name: str) -> str:
+    """The name of a distribution in the form in which names are compared (PEP 503): installers spell it differently."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _advice(kind: Kind, name: str, known: tuple[PluginSource, ...]) -> str:

@@ -10,6 +10,7 @@
     │   └── ConnectionLostError     the connection ended before the answer was complete
     ├── DeadlineError               connected, but no answer before the deadline
     ├── CredentialsError            this side cannot authenticate (Kerberos)
+    │   └── UnknownServiceError     the KDC does not know the service
     ├── ProtocolError               the other side sent invalid data
     │   └── WrongPortError          it uses another protocol
     └── RemoteError                 the ResourceManager refused
@@ -73,6 +74,10 @@ class WrongPortError(ProtocolError):
 
 class CredentialsError(YarnError):
     """This side cannot authenticate: no ticket, a wrong keytab, or an unreachable KDC."""
+
+
+class UnknownServiceError(CredentialsError):
+    """The KDC does not know the service under this name."""
 
 
 class RemoteError(YarnError):

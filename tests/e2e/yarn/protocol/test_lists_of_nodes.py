@@ -14,6 +14,7 @@ from tests.e2e.yarn.rest import wait_for
 from fallow_yarn.errors import AccessDeniedError, StandbyError, UnknownNodeError
 from fallow_yarn.ipc.protos import yarn_pb2
 from fallow_yarn.lifecycle.decommissioning import Decommissioning
+from fallow_yarn.lifecycle.list_entries import addresses_of, counted
 from fallow_yarn.lifecycle.list_file import ListFile
 from fallow_yarn.lifecycle.lists import HostLists
 from fallow_yarn.lifecycle.recommissioning import recommission
@@ -193,6 +194,26 @@ def test_the_procedure_takes_an_idle_node_out_and_in_again(rm: ResourceManager, 
     cluster.kill("nm1")
     cluster.start("nm1")
     assert {found.state for found in rm.nodes(soon())} == {State.RUNNING}
+
+
+def test_an_entry_is_the_registered_name_of_a_host_or_its_address(
+    rm: ResourceManager, cluster: Yarn, exclude: Path
+) -> None:
+    name = node(rm).host
+    others = [name.upper(), f"{name}.", "127.0.0.2"]
+    exclude.write_text(host(",".join(others)))
+    rm.refresh_nodes(600, soon())
+    assert node(rm).state is State.RUNNING
+    assert counted(name, others, addresses_of) == []
+    exclude.write_text(host("127.0.0.1"))
+    rm.refresh_nodes(600, soon())
+    wait_state(rm, State.DECOMMISSIONED)
+    assert counted(name, ["127.0.0.1"], addresses_of) == ["127.0.0.1"]
+    recommission(rm, HostLists((ListFile(exclude),)), [name])
+    assert ListFile(exclude).hosts() == {}
+    cluster.kill("nm1")
+    cluster.start("nm1")
+    assert State.RUNNING in {found.state for found in rm.nodes(soon())}
 
 
 def test_a_user_without_the_right_is_told_so(rm: ResourceManager, cluster: Yarn) -> None:

@@ -60,7 +60,7 @@ def _json(page: bytes) -> dict[str, str]:
 def _xml(page: bytes) -> dict[str, str]:
     try:
         root = ET.fromstring(page)  # noqa: S314  expat bounds what entities may grow to
-    except (ET.ParseError, ValueError) as error:
+    except (ET.ParseError, ValueError, LookupError) as error:  # the last for an unknown encoding
         raise ProtocolError(f"the page /conf is neither JSON nor XML: {error}") from None
     entries = ((entry.findtext("name"), entry.findtext("value")) for entry in root.iter("property"))
     return {name: value or "" for name, value in entries if name}

@@ -1,6 +1,7 @@
 """Judges the settings of one NodeManager. Pure, except for the probes of disks and cgroups."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from fallow_hookspecs import Finding
@@ -8,6 +9,7 @@ from fallow_yarn.diagnosis.daemon_conf import DaemonConf
 from fallow_yarn.diagnosis.probes import Page, Probes
 from fallow_yarn.http.loose_json import text
 from fallow_yarn.rm.facts import Identity
+from fallow_yarn.settings.file_uri import local_path
 
 DISK_LIMIT: Final = "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage"
 DISK_CHECKS: Final = "yarn.nodemanager.disk-health-checker.enable"
@@ -154,6 +156,8 @@ def _executor(node_id: str, settings: DaemonConf, has_cgroup: Callable[[str], bo
 
 def _folders(settings: DaemonConf) -> list[str]:
     """The folders for containers and logs as paths; each may have a kind of disk in brackets before it."""
-    words = ",".join(settings.text(key) or "" for key in (LOCAL_DIRS, LOG_DIRS)).split(",")
-    paths = (word.strip().rpartition("]")[2].removeprefix("file://") for word in words)
-    return sorted({path for path in paths if path.startswith("/")})
+    found: set[str] = set()
+    for word in ",".join(settings.text(key) or "" for key in (LOCAL_DIRS, LOG_DIRS)).split(","):
+        with suppress(ValueError):
+            found.add(local_path(word.strip().rpartition("]")[2]))
+    return sorted(path for path in found if path.startswith("/"))

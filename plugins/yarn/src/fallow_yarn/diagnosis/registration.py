@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fallow_hookspecs import Daemon, Finding, Node
 from fallow_yarn.diagnosis.common import short_names, some_of
-from fallow_yarn.model.node_matching import host_of, is_loopback
+from fallow_yarn.model.node_matching import canonical_id, host_of, is_loopback
 from fallow_yarn.rm.nodes import State
 from fallow_yarn.rm.readings import NodeReading
 from fallow_yarn.settings.config import YarnSpec
@@ -23,7 +23,8 @@ def registered(
     """`ids`: the NodeManagers that are this host's; `found`: those that are not gone; `running`: processes here."""
     subject = f"NodeManagers of {node.name}"
     named = spec.rules(manager_is_local=False).configured(node.name) or ()
-    missing = [node_id for node_id in named if node_id not in nodes]
+    known = {canonical_id(node_id) for node_id in ids}
+    missing = [node_id for node_id in named if canonical_id(node_id) not in known]
     if missing:
         key = "nodeManagers" if spec.node_managers is not None else "nodeManagersByNode"
         advice = f"the ResourceManager lists {some_of(nodes)}; correct spec.{key}, which has to use the same ids"

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Final
 
+from fallow_yarn.lifecycle.list_entries import addresses_of, counted
 from fallow_yarn.lifecycle.list_file import ListFile
 
 DEFAULT_GRACE_SECONDS: Final = 3600
@@ -26,7 +27,9 @@ class NodeLists:
 
     def takes(self, host: str) -> bool:
         """Whether a node of this host may register, or stay."""
-        return host not in self._excluded and (not self._included or host in self._included)
+        if counted(host, self._excluded, addresses_of):
+            return False
+        return not self._included or bool(counted(host, self._included, addresses_of))
 
     def grace_seconds(self, host: str, given: int | None) -> int:
         """How long a node of this host may stay that is taken out gracefully, for a call with this grace."""

@@ -36,6 +36,7 @@ MAX_ANSWER_BYTES: Final = 64 << 20
 """For pages of a ResourceManager, whose list of 10,000 nodes is 18 MB."""
 SMALL_ANSWER_BYTES: Final = 4 << 20
 """For pages of one host: a NodeManager's list of 1,000 containers is 0.7 MB."""
+REFUSED: Final = (http.client.UNAUTHORIZED, http.client.FORBIDDEN)
 TLS_PORT: Final = "this is a TLS port (set spec.tls to speak TLS)"
 
 
@@ -62,9 +63,10 @@ class Web:
         cookies: MutableMapping[str, str] | None = None,
         most_bytes: int = MAX_ANSWER_BYTES,
     ) -> None:
-        """`authentication` makes the header `Authorization`; without it the server believes `user.name` of the query.
+        """`user` is the value of `user.name`, which servers with simple authentication believe.
 
-        `cookies` holds the session cookies by server address; threads may share it. `most_bytes`: of one answer.
+        `authentication` makes the header `Authorization`, only for a server that asks for it. `cookies` holds the
+        session cookies that it earned, by server address; threads may share it. `most_bytes`: of one answer.
         """
         self._most_bytes = most_bytes
         self.endpoint = endpoint
@@ -107,25 +109,27 @@ class Web:
 
     def dated_page(self, path: str, deadline: Deadline) -> tuple[bytearray, str]:
         """The body of a page, and the server's time (its `Date` header; empty without one)."""
-        had_cookie = self.endpoint.authority in self._cookies
-        response, body = self._exchange(path, deadline)
-        if response.status == http.client.UNAUTHORIZED and had_cookie:  # it has expired
+        proof = None if self._authentication is None else self._cookies.get(self.endpoint.authority)
+        response, body = self._exchange(path, proof and f"Cookie: {proof}", deadline)
+        if response.status == http.client.UNAUTHORIZED and proof:  # the cookie has expired
             self._cookies.pop(self.endpoint.authority, None)
-            response, body = self._exchange(path, deadline)
+            if not _asks_for_proof(response):
+                proof = None
+                response, body = self._exchange(path, None, deadline)
+        if self._authentication is not None and _asks_for_proof(response):
+            proof = self._authentication.header(self.endpoint, deadline)
+            response, body = self._exchange(path, f"Authorization: {proof}", deadline)
+            if response.status == http.client.OK and (cookie := _signed_cookie(response)):
+                self._cookies[self.endpoint.authority] = cookie
         if response.status != http.client.OK:
-            if self._authentication is not None and response.status in (
-                http.client.UNAUTHORIZED,
-                http.client.FORBIDDEN,
-            ):
+            if proof and self._authentication is not None and response.status in REFUSED:
                 self._authentication.refused()
             raise self._refusal(path, response, body)
-        cookie = "" if self._authentication is None else _signed_cookie(response)
-        if cookie:
-            self._cookies[self.endpoint.authority] = cookie
         return body, response.headers.get("Date", "")
 
-    def _exchange(self, path: str, deadline: Deadline) -> tuple[http.client.HTTPResponse, bytearray]:
-        request = self._request(path, deadline)
+    def _exchange(self, path: str, proof: str | None, deadline: Deadline) -> tuple[http.client.HTTPResponse, bytearray]:
+        """`proof`: the header that shows who asks; without one the server may believe `user.name`."""
+        request = self._request(path, proof)
         channel = Channel.connect(self.endpoint, deadline, self._tls)
         try:
             channel.send(request, deadline)
@@ -142,22 +146,15 @@ class Web:
             channel.close()
         return response, body
 
-    def _request(self, path: str, deadline: Deadline) -> bytes:
-        query, who = "", []
-        cookie = self._cookies.get(self.endpoint.authority)
-        if self._authentication is None:
-            query = f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
-        elif cookie:
-            who = [f"Cookie: {cookie}"]
-        else:
-            who = [f"Authorization: {self._authentication.header(self.endpoint, deadline)}"]
+    def _request(self, path: str, proof: str | None) -> bytes:
+        query = "" if proof else f"{'&' if '?' in path else '?'}user.name={quote(self._user, safe='')}"
         lines = (
             f"GET {path}{query} HTTP/1.1",
             f"Host: {self.endpoint.authority}",
             "Accept: application/json",
             "Accept-Encoding: identity",
             "Connection: close",
-            *who,
+            *filter(None, (proof,)),
         )
         return "".join(f"{line}\r\n" for line in (*lines, "")).encode()
 
@@ -174,6 +171,8 @@ class Web:
             return WrongPortError(self._explain(path, "this is a Hadoop IPC port"))
         message = self._explain(path, said)
         if status == http.client.UNAUTHORIZED:
+            asked = _challenges(response)
+            message += f"; it asks for {first_line(' or '.join(asked))}" if asked else ""
             message += "" if self._authentication else "; if the cluster has Kerberos, set spec.kerberos"
             return AuthenticationRefusedError(message, kind=kind, detail=detail)
         if status == http.client.FORBIDDEN:
@@ -191,6 +190,18 @@ class Web:
     def _explain(self, path: str, seen: str) -> str:
         expected = f"expected {self.endpoint.purpose} ({self.endpoint.hadoop_key})"
         return f"{self.endpoint}: GET {path}: {seen}; {expected}"
+
+
+def _challenges(response: http.client.HTTPResponse) -> list[str]:
+    """The ways to authenticate that a server offers, in lower case, such as `negotiate`."""
+    parts = ",".join(response.headers.get_all("WWW-Authenticate", [])).lower().split(",")
+    words = (part.split()[0] for part in parts if part.strip())
+    return [word for word in words if word.replace("-", "").isalnum()]  # the other parts are parameters
+
+
+def _asks_for_proof(response: http.client.HTTPResponse) -> bool:
+    """Whether the server asks for Kerberos (RFC 4559)."""
+    return response.status == http.client.UNAUTHORIZED and "negotiate" in _challenges(response)
 
 
 def _signed_cookie(response: http.client.HTTPResponse) -> str:

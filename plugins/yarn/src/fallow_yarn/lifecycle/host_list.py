@@ -1,14 +1,16 @@
 """Edits the text of an exclude or include file in the plain format. Pure.
 
 Edits change the entries of the hosts named and leave every other byte as it is: comments, order, white space.
-Plain: words between white space, each a host; a word that begins with `#` makes the rest of its line a comment.
+Plain: words between white space, each a host; a word that begins with `#` makes the rest of its line a comment. White
+space and the ends of lines are those of Hadoop, and not all those of Unicode.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
-_WORD: Final = re.compile(r"\S+")
+_WORD: Final = re.compile(r"[^ \t\n\f\r]+")
+_LINE: Final = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 
 
 class HostListError(Exception):
@@ -37,7 +39,7 @@ class PlainList:
 
     def hosts(self, text: str) -> Mapping[str, int | None]:
         """See `HostList`."""
-        return {word[0]: None for line in text.splitlines() for word in _words(line)}
+        return {word[0]: None for line in _LINE.findall(text) for word in _words(line)}
 
     def with_hosts(self, text: str, hosts: Iterable[str], grace_seconds: int | None) -> str:
         """New hosts are appended, each on a line of its own."""
@@ -49,7 +51,7 @@ class PlainList:
         """Lines that become empty are removed."""
         gone = set(hosts)
         kept = []
-        for line in text.splitlines(keepends=True):
+        for line in _LINE.findall(text):
             found = [word for word in _words(line) if word[0] in gone]
             rest = line
             for word in reversed(found):

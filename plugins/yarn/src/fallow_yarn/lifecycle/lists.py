@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fallow_yarn.errors import YarnError
+from fallow_yarn.lifecycle.list_entries import AddressesOf, addresses_of, counted, meant
 from fallow_yarn.lifecycle.list_file import ListFile
 from fallow_yarn.lifecycle.removed_nodes import RemovedNodes
 from fallow_yarn.rm.nodes import Node, State
@@ -19,10 +20,14 @@ class LifecycleError(YarnError):
 
 @dataclass(frozen=True, slots=True)
 class HostLists:
-    """One or more exclude files, and any number of include files. All of one kind should have the same hosts."""
+    """One or more exclude files, and any number of include files. All of one kind should have the same hosts.
+
+    Hosts are named as the ResourceManager names them; the files may have their addresses instead.
+    """
 
     excludes: tuple[ListFile, ...]
     includes: tuple[ListFile, ...] = ()
+    addresses_of: AddressesOf = addresses_of
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -58,15 +63,16 @@ class HostLists:
             _add(file, hosts, grace_seconds)
 
     def stop_excluding(self, hosts: Collection[str]) -> None:
-        """Remove these hosts from the exclude files."""
+        """Remove these hosts from the exclude files, in each spelling and by their addresses."""
         for file in self.excludes:
-            _remove(file, hosts)
+            listed = file.hosts()
+            _remove(file, {entry for host in hosts for entry in meant(host, listed, self.addresses_of)})
 
     def include(self, hosts: Collection[str]) -> None:
         """Add these hosts to the include files that are not empty: an empty one admits all hosts."""
         for file in self.includes:
-            if file.hosts():
-                _add(file, hosts, None)
+            if listed := file.hosts():
+                _add(file, [host for host in hosts if not counted(host, listed, self.addresses_of)], None)
 
     def check_others(self, nodes: Iterable[Node], hosts: Collection[str], grace_seconds: int) -> None:
         """LifecycleError if a refresh now would change the decommissioning of other nodes by somebody else."""
@@ -75,9 +81,9 @@ class HostLists:
                 continue
             for file in self.excludes:
                 known = file.hosts()
-                if node.host not in known:
+                if not counted(node.host, known, self.addresses_of):
                     why = f"and is not in {file}: it would be in use again"
-                elif known[node.host] is None and node.grace_seconds != grace_seconds:
+                elif known.get(node.host) is None and node.grace_seconds != grace_seconds:
                     why = f"with a grace of {node.grace_seconds} s, which would be {grace_seconds} s then"
                 else:
                     continue

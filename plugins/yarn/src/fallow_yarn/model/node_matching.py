@@ -53,9 +53,9 @@ def own_ids(ids_by_host: Mapping[str, Collection[str]], node: Node, rules: Match
     """The ids, in order, that belong to a node."""
     configured = rules.configured(node.name)
     if configured is not None:
-        return sorted(node_id for node_id in set(configured) if node_id in ids_by_host.get(host_of(node_id), ()))
+        return sorted({known for node_id in configured for known in _equal(node_id, ids_by_host)})
     addresses = (*node.addresses, *(address for pod in node.pods for address in pod.addresses))
-    hosts = {_canonical(address) for address in addresses}
+    hosts = {canonical(address) for address in addresses}
     counted = (host for host in hosts if rules.manager_is_local or not is_loopback(host))
     found = {node_id for host in counted for node_id in ids_by_host.get(host, ())}
     for values in (node.annotations, node.labels, *(v for pod in node.pods for v in (pod.annotations, pod.labels))):
@@ -90,32 +90,61 @@ def superseded(listening: Mapping[str, int], last_seen: Mapping[str, int]) -> fr
 
 
 def host_of(node_id: str) -> str:
-    """The host of `host:port`, in lower case; an IPv6 address without brackets and in its short form."""
-    return _canonical(node_id.rpartition(":")[0].strip("[]"))
+    """The host of `host:port` in the form of `canonical`."""
+    return canonical(node_id.rpartition(":")[0])
 
 
 def is_loopback(host: str) -> bool:
     """Whether a host name or address names the loopback interface."""
+    host = canonical(host)
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host.lower() in LOOPBACK_NAMES
+        return host in LOOPBACK_NAMES
+
+
+def canonical_id(node_id: str) -> str:
+    """The form in which two spellings of a node id are equal."""
+    return f"{host_of(node_id)}:{_port(node_id)}"
+
+
+def canonical(host: str) -> str:
+    """The form in which two spellings of a host are equal: a name in lower case and without a dot at its end, an
+    address without brackets, an IPv6 one in its short form (Java writes all groups).
+    """
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        address = ipaddress.IPv6Address(bare) if ":" in bare else None
+    except ValueError:
+        address = None
+    return host.lower().removesuffix(".") if address is None else str(address.ipv4_mapped or address)
+
+
+def is_address(host: str) -> bool:
+    """Whether this is an IP address, without brackets."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_ipv6(host: str) -> bool:
+    """Whether this is an IPv6 address, without brackets."""
+    return ":" in host and is_address(host)
 
 
 def _named(value: str, ids_by_host: Mapping[str, Collection[str]]) -> Iterator[str]:
     """The known ids that a label or annotation names: ids or hosts, separated by commas or blanks."""
     for word in filter(None, re.split(r"[\s,]+", value)):
-        yield from ids_by_host.get(_canonical(word.strip("[]")), ())
-        yield from (known for known in ids_by_host.get(host_of(word), ()) if _port(known) == _port(word))
+        yield from ids_by_host.get(canonical(word), ())
+        yield from _equal(word, ids_by_host)
+
+
+def _equal(node_id: str, ids_by_host: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """The known ids that are only another spelling of an id."""
+    return (known for known in ids_by_host.get(host_of(node_id), ()) if _port(known) == _port(node_id))
 
 
 def _port(node_id: str) -> str:
     return node_id.rpartition(":")[2]
-
-
-def _canonical(host: str) -> str:
-    """A canonical form of names and addresses: Java writes an IPv6 address in full."""
-    try:
-        return str(ipaddress.IPv6Address(host)) if ":" in host else host.lower()
-    except ValueError:
-        return host.lower()

@@ -24,6 +24,18 @@ CHUNK_BYTES: Final = 64 << 10
 GONE_SECONDS: Final = 4.0
 """How long a host may leave data, or a connection request, without a TCP acknowledgement. A slow host acknowledges."""
 
+UNKNOWN_AUTHORITY: Final = "set spec.tls.caFile to the file of the authority that signed it"
+OTHER_NAME: Final = "set the address to a name that the certificate is for"
+OTHER_FAULT: Final = (
+    "have the certificate, or that of its authority, issued again without this fault; an authority in spec.tls.caFile"
+    " is accepted also if it lacks what Python 3.13 requires of those of the system"
+)
+_TRUST_ADVICE: Final = {  # by the codes of X509_verify_cert_error_string(3)
+    **dict.fromkeys((2, 18, 19, 20, 21), UNKNOWN_AUTHORITY),
+    **dict.fromkeys((9, 10), "renew the certificate, or correct this host's clock"),
+    **dict.fromkeys((62, 64), OTHER_NAME),
+}
+
 
 class Channel:
     """A connected socket. One thread uses it; every method ends by the deadline."""
@@ -163,13 +175,11 @@ def _secured(
 
     try:
         connected.settimeout(max(deadline.left_seconds(), 0.001))
-        return tls.wrap_socket(connected, server_hostname=endpoint.host)
+        return tls.wrap_socket(connected, server_hostname=endpoint.host.rstrip("."))
     except ssl.SSLCertVerificationError as error:
         connected.close()
-        raise ProtocolError(
-            f"{endpoint}: its certificate is not trusted: {error.verify_message}; set spec.tls.caFile to the file of"
-            " the authority that signed it, and the address to a name that it is for"
-        ) from None
+        advice = _TRUST_ADVICE.get(error.verify_code, OTHER_FAULT)
+        raise ProtocolError(f"{endpoint}: its certificate is not trusted: {error.verify_message}; {advice}") from None
     except TimeoutError:
         connected.close()
         raise DeadlineError(f"{endpoint}: the time given was over while agreeing on TLS") from None

@@ -10,6 +10,7 @@ from fallow_yarn.errors import ProtocolError, YarnError
 from fallow_yarn.http.loose_json import Object, integer, is_object, member, text
 from fallow_yarn.http.web import SMALL_ANSWER_BYTES, Web
 from fallow_yarn.model.container_id import ContainerId
+from fallow_yarn.model.node_matching import canonical_id
 from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
@@ -106,7 +107,7 @@ def _listing(web: Web, page: bytes | bytearray, node_id: str) -> Listing:
             unreadable += 1
             continue
         answering = text(entry.get("nodeId")) or node_id
-        if answering != node_id:
+        if answering != node_id and canonical_id(answering) != canonical_id(node_id):
             raise ProtocolError(f"{web.endpoint}: NodeManager {answering} answers there, expected {node_id}")
         if not (container.opportunistic and entry.get("state") == WAITING):
             containers[container.id.text] = container

@@ -108,7 +108,7 @@ def _node(report: yarn_pb2.NodeReport) -> Node:
     return Node(
         node_id=f"{host}:{report.node_id.port}",
         host=host,
-        http_address=_text(report.http_address),
+        http_address=_web_address(host, _text(report.http_address)),
         state=State(yarn_pb2.NodeState.Name(report.state)) if report.HasField("state") else State.UNKNOWN,
         capability=_size(report.capability),
         custom=tuple(
@@ -121,6 +121,15 @@ def _node(report: yarn_pb2.NodeReport) -> Node:
         grace_seconds=_grace(report),
         label=next(map(_text, report.labels), ""),
     )
+
+
+def _web_address(host: str, reported: str) -> str:
+    """The address of the node's web pages: on the host of its id, as Hadoop makes it, at the reported port.
+
+    So nothing that is reported sends this plugin, and a Kerberos proof, to another host. Empty without a port.
+    """
+    port = reported.rpartition(":")[2]
+    return "" if not port.isdecimal() else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _grace(report: yarn_pb2.NodeReport) -> int | None:

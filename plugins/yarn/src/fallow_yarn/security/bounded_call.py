@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from fallow_yarn.errors import DeadlineError
+from fallow_yarn.errors import CredentialsError, DeadlineError
 from fallow_yarn.net.deadline import Deadline
 
 _T = TypeVar("_T")
@@ -38,7 +38,11 @@ class BoundedCalls:
         self._hanging: threading.Event | None = None
 
     def call(self, function: Callable[[], _T], deadline: Deadline, late: str) -> _T:
-        """The function's result; a DeadlineError with the text `late` if it takes too long. Raises what it raises."""
+        """The function's result. Raises what it raises.
+
+        :raises DeadlineError: it takes too long; with the text `late`.
+        :raises CredentialsError: no thread can be started.
+        """
         job = _Call(function)
         left = max(deadline.left_seconds(), 0)
         if not self._lock.acquire(timeout=left):
@@ -46,8 +50,11 @@ class BoundedCalls:
         try:
             if self._hanging is not None and not self._hanging.wait(max(deadline.left_seconds(), 0)):
                 raise DeadlineError(late)
+            try:
+                threading.Thread(target=job.run, name="kerberos", daemon=True).start()
+            except RuntimeError as error:  # the limit of threads is reached
+                raise CredentialsError(f"no thread to ask the KDC: {error}") from None
             self._hanging = job.done
-            threading.Thread(target=job.run, name="kerberos", daemon=True).start()
         finally:
             self._lock.release()
         if not job.done.wait(max(deadline.left_seconds(), 0)):

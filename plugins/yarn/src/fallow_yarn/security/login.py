@@ -3,7 +3,6 @@
 import itertools
 import os
 import re
-import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fallow_hookspecs import trusted_path
-from fallow_yarn.errors import CredentialsError
+from fallow_yarn.errors import CredentialsError, UnknownServiceError
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.security.bounded_call import BoundedCalls
 
 RENEW_SECONDS: Final = 60.0
-HOST_PLACEHOLDER: Final = "_HOST"
 KERBEROS: Final = "1.2.840.113554.1.2.2"
 SPNEGO: Final = "1.3.6.1.5.5.2"
 INSTALL: Final = (
@@ -150,7 +148,8 @@ class Login:
         try:
             yield
         except library().exceptions.GSSError as error:
-            raise CredentialsError(f"{self.identity}: {explained(error)}") from None
+            kind = UnknownServiceError if _is_unknown_service(str(error)) else CredentialsError
+            raise kind(f"{self.identity}: {explained(error)}") from None
 
 
 def library() -> Any:
@@ -166,7 +165,7 @@ def explained(error: Exception) -> str:
     """The message of the library, with advice."""
     said = _GENERAL.sub("", " ".join(str(error).split()))
     words = said.lower()
-    if "server" in words and "not found in kerberos database" in words:
+    if _is_unknown_service(words):
         return f"{said}; {SERVER_ADVICE}"
     if "client" in words and "not found" in words:
         words = "client not found"
@@ -174,22 +173,6 @@ def explained(error: Exception) -> str:
     return f"{said}; {advice}" if advice else said
 
 
-def service_at(principal: str, host: str) -> str:
-    """A service principal with `_HOST` replaced by the host's name in lower case; an address is resolved to a name."""
-    if f"/{HOST_PLACEHOLDER}" not in principal:
-        return principal
-    try:
-        named = socket.getnameinfo((host, 0), socket.NI_NAMEREQD)[0] if _is_address(host) else host
-    except OSError:
-        named = host
-    return principal.replace(HOST_PLACEHOLDER, named.lower())
-
-
-def _is_address(host: str) -> bool:
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            socket.inet_pton(family, host)
-        except OSError:
-            continue
-        return True
-    return False
+def _is_unknown_service(said: str) -> bool:
+    words = said.lower()
+    return "server" in words and "not found in kerberos database" in words

@@ -22,7 +22,8 @@ from fallow_yarn.ipc.protos.rpc_pb2 import SaslAuth, SaslMessage
 from fallow_yarn.net.channel import Channel
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
-from fallow_yarn.security.login import KERBEROS, Login, explained, library, service_at
+from fallow_yarn.security.login import KERBEROS, Login, explained, library
+from fallow_yarn.security.service import Service
 
 MAX_BUFFER_BYTES: Final = 1 << 16  # as Hadoop's own peers
 CHUNK_BYTES: Final = MAX_BUFFER_BYTES - 256  # with room for what wrapping adds
@@ -37,8 +38,8 @@ class Protection(IntEnum):
     PRIVACY = 4
 
 
-def kerberos(login: Login, service: str, allowed: Collection[Protection]) -> Authenticate:
-    """Kerberos authentication. `service` is the ResourceManager's principal, which may have `_HOST` as its host.
+def kerberos(login: Login, service: Service, allowed: Collection[Protection]) -> Authenticate:
+    """Kerberos authentication. `service` is what the ResourceManager has to be.
 
     The strongest protection that the server offers and that is `allowed` is used.
     """
@@ -56,7 +57,7 @@ def kerberos(login: Login, service: str, allowed: Collection[Protection]) -> Aut
 
 class _Handshake:
     def __init__(
-        self, channel: Channel, login: Login, service: str, allowed: Collection[Protection], deadline: Deadline
+        self, channel: Channel, login: Login, service: Service, allowed: Collection[Protection], deadline: Deadline
     ) -> None:
         self._channel = channel
         self._login = login
@@ -68,8 +69,8 @@ class _Handshake:
         """The established context and the agreed protection."""
         self._channel.send(wire.SASL_PREAMBLE, self._deadline)
         self._send(SaslMessage(state=SaslMessage.NEGOTIATE))
-        auth = self._select_mechanism(self._receive())
-        context, token = self._login.begin(f"{auth.protocol}/{auth.server_id}", KERBEROS, self._deadline)
+        auth, principal = self._select_mechanism(self._receive())
+        context, token = self._login.begin(principal, KERBEROS, self._deadline)
         own = SaslAuth(method=auth.method, mechanism=auth.mechanism, protocol=auth.protocol, server_id=auth.server_id)
         self._send(SaslMessage(state=SaslMessage.INITIATE, token=token, auths=[own]))
         protection: Protection | None = None
@@ -91,8 +92,8 @@ class _Handshake:
             self._send(SaslMessage(state=SaslMessage.RESPONSE, token=answer))
         raise ProtocolError("its handshake does not end")
 
-    def _select_mechanism(self, message: SaslMessage) -> SaslAuth:
-        """The offer of Kerberos, under the expected service name."""
+    def _select_mechanism(self, message: SaslMessage) -> tuple[SaslAuth, str]:
+        """The offer of Kerberos, and the principal of the server, which is an expected one."""
         endpoint = self._channel.endpoint
         if message.state == SaslMessage.SUCCESS:
             raise AuthenticationRefusedError(
@@ -104,14 +105,15 @@ class _Handshake:
             offered = first_line(", ".join(auth.method for auth in message.auths)) or "nothing"
             wanted = f"expected {endpoint.purpose} of a cluster with Kerberos ({endpoint.hadoop_key})"
             raise AuthenticationRefusedError(f"{endpoint}: it offers {offered}, but not Kerberos; {wanted}")
-        expected = service_at(self._service, endpoint.host)
         claimed = f"{auth.protocol}/{auth.server_id}"
-        if expected.partition("@")[0].lower() != claimed.lower():
+        principal = self._service.principal_of(claimed, endpoint.host)
+        if principal is None:
             raise AuthenticationRefusedError(
-                f"{endpoint}: its principal is {first_line(claimed)!r}, expected {expected!r}: correct"
-                " spec.kerberos.resourceManagerPrincipal (yarn.resourcemanager.principal), or the address"
+                f"{endpoint}: its principal is {first_line(claimed)!r}, expected"
+                f" {self._service.expected(endpoint.host)!r}: correct spec.kerberos.resourceManagerPrincipal"
+                " (yarn.resourcemanager.principal), or the address"
             )
-        return auth
+        return auth, principal
 
     def _agreed(self, context: Any, token: bytes) -> tuple[Protection, bytes]:
         """The strongest protection that both sides allow, and the answer that selects it."""

@@ -3,6 +3,7 @@
 It needs nothing of Hadoop's IPC: an agent without a ResourceManager reads web pages only.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebAccess:
-    """`user` is for messages, and for servers with SIMPLE authentication.
+    """`user` is for messages, and `page_user` is the name that web pages with simple authentication believe.
 
-    `authentication` is used for web pages where there is one, and `cookies` holds the session cookies it earned. `tls`
-    is for the servers that use TLS; the NodeManagers are among them if `secure_nodes`.
+    `authentication` is for the web pages that ask for Kerberos, and `cookies` holds the session cookies it earned. The
+    pages of a cluster with Kerberos have simple authentication by default. `tls` is for the servers that use TLS; the
+    NodeManagers are among them if `secure_nodes`.
     """
 
     user: str
+    page_user: str
     authentication: Authentication | None = None
     tls: "ssl.SSLContext | None" = None
     secure_nodes: bool = False
@@ -34,23 +37,28 @@ class WebAccess:
     def web(self, endpoint: Endpoint, *, secure: bool = False, most_bytes: int = MAX_ANSWER_BYTES) -> Web:
         """The web server of a daemon; `secure`: it uses TLS. `most_bytes`: of one answer."""
         tls, who = self.tls if secure else None, self.authentication
-        return Web(endpoint, self.user, tls=tls, authentication=who, cookies=self.cookies, most_bytes=most_bytes)
+        return Web(endpoint, self.page_user, tls=tls, authentication=who, cookies=self.cookies, most_bytes=most_bytes)
 
 
 def web_access(spec: SecuritySettings) -> WebAccess:
     """The access that a cluster file, or the Hadoop files that it names, configure. Gets no ticket yet.
 
-    :raises HadoopConfError: the folder cannot be read.
-    :raises OSError: the file of the certificate authority cannot be read.
+    :raises HadoopConfError: the folder, or the file of the certificate authority, cannot be read.
     """
     hadoop = hadoop_properties(spec)
     tls = tls_of(spec, hadoop)
     if not wants_kerberos(spec, hadoop):
-        return WebAccess(user=spec.user, tls=tls, secure_nodes=tls is not None)
+        return WebAccess(user=spec.user, page_user=spec.user, tls=tls, secure_nodes=tls is not None)
     from fallow_yarn.security.negotiate import Negotiate  # most clusters have no Kerberos
 
     login = login_of(spec)
-    return WebAccess(user=user_of(spec, login), authentication=Negotiate(login), tls=tls, secure_nodes=tls is not None)
+    return WebAccess(
+        user=user_of(spec, login),
+        page_user=page_user_of(spec),
+        authentication=Negotiate(login),
+        tls=tls,
+        secure_nodes=tls is not None,
+    )
 
 
 def login_of(spec: SecuritySettings) -> "Login":
@@ -68,10 +76,16 @@ def user_of(spec: SecuritySettings, login: "Login") -> str:
     return (spec.kerberos.principal if spec.kerberos is not None else None) or str(login.identity)
 
 
+def page_user_of(spec: SecuritySettings) -> str:
+    """The name for web pages with simple authentication: the short name of the principal where the file names one."""
+    principal = (spec.kerberos.principal if spec.kerberos is not None else None) or spec.user
+    return re.split("[/@]", principal, maxsplit=1)[0]
+
+
 def tls_of(spec: SecuritySettings, hadoop: "Properties | None") -> "ssl.SSLContext | None":
-    """The TLS context; `None` without TLS. OSError if the file of the authorities cannot be read."""
+    """The TLS context; `None` without TLS. HadoopConfError if the file of the authorities cannot be used."""
     if not wants_tls(spec, hadoop)[0]:
         return None
-    import ssl  # takes megabytes
+    from fallow_yarn.security.tls import context  # the module ssl takes megabytes
 
-    return ssl.create_default_context(cafile=spec.tls.ca_file if spec.tls is not None else None)
+    return context(spec.tls.ca_file if spec.tls is not None else None)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from fallow_hookspecs import trusted_path
+from fallow_yarn.settings.xml_text import parsable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +40,10 @@ class ConfXml:
         """
         from xml.etree import ElementTree as ET  # of clusters without such a folder nothing is parsed
 
-        text = self._text(file)
+        try:
+            text = parsable(self._text(file))
+        except ValueError as error:
+            raise ConfXmlError(f"it is not XML: {error}") from None
         parser: ET.XMLPullParser[Element] = ET.XMLPullParser(("start", "end"))
         depth, root = 0, None
         try:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from fallow_yarn.model.node_matching import NODE_ID_KEY, MatchingRules
+from fallow_yarn.model.node_matching import NODE_ID_KEY, MatchingRules, is_ipv6
 from fallow_yarn.settings.agent_settings import AgentSettings
 
 CLIENT_PORT, ADMIN_PORT, WEB_PORT = 8032, 8033, 8088
@@ -22,6 +22,11 @@ def _address(value: str) -> str:
     if match is None or not 0 < int(match[2]) < 65536:
         raise ValueError(f"{value!r} is not HOST:PORT, such as rm.example.com:8032 or [2001:db8::1]:8032")
     return value
+
+
+def _node_id(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    return value if is_ipv6(host) and port.isdecimal() else _address(value)  # the ResourceManager writes no brackets
 
 
 def _host(value: str) -> str:
@@ -50,6 +55,7 @@ def _readable(folder: str) -> str:
 
 
 Address = Annotated[str, AfterValidator(_address)]
+NodeId = Annotated[str, AfterValidator(_node_id)]
 AbsolutePath = Annotated[str, Field(pattern=r"^/")]
 
 
@@ -154,8 +160,8 @@ class AgentSpec(_Model):
     hadoop_conf_dir: Annotated[AbsolutePath, AfterValidator(_readable)] | None = None
     user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] = "yarn"
     node_manager_user: Annotated[str, Field(min_length=1, pattern=r"^[^\s]+$")] | None = None
-    node_managers: Annotated[list[Address], AfterValidator(_not_empty)] | None = None
-    node_managers_by_node: Annotated[dict[str, list[Address]], Field(min_length=1)] | None = None
+    node_managers: Annotated[list[NodeId], AfterValidator(_not_empty)] | None = None
+    node_managers_by_node: Annotated[dict[str, list[NodeId]], Field(min_length=1)] | None = None
     node_manager_key: Annotated[str, Field(min_length=1)] = NODE_ID_KEY
     vcore_milli: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
     kerberos: KerberosSpec | None = None

@@ -5,12 +5,13 @@ Includes, variables and final properties have the meaning that they have for Had
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from fallow_yarn.settings.conf_xml import ConfXml, ConfXmlError
+from fallow_yarn.settings.file_uri import local_path
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -64,6 +65,17 @@ class Properties:
     def flag(self, key: str) -> bool:
         """Whether a value is `true`; false if it is missing."""
         return self.text(key).lower() == "true"
+
+    def words(self, key: str, known: Collection[str]) -> list[str]:
+        """The words of a value, between commas, in lower case.
+
+        :raises HadoopConfError: one of them is not known.
+        """
+        words = [word.strip() for word in self.text(key).lower().split(",") if word.strip()]
+        for word in words:
+            if word not in known:
+                raise HadoopConfError(f"{self.source(key)}: {word!r} is not one of {', '.join(known)}")
+        return words
 
     def source(self, key: str) -> str:
         """The source of a value, for messages."""
@@ -145,7 +157,11 @@ def _properties(element: "Element", file: Path, includes_left: int, conf: ConfXm
 
 
 def _included(include: "Element", file: Path, includes_left: int, conf: ConfXml) -> Iterator[tuple[str, Property]]:
-    target = file.parent / include.get("href", "").removeprefix("file://")
+    href = include.get("href", "")
+    try:
+        target = file.parent / local_path(href)
+    except ValueError as error:
+        raise HadoopConfError(f"{file}: it includes {href}: {error}") from None
     fallback = include.find(_FALLBACK)
     if includes_left <= 0:
         raise HadoopConfError(f"{file}: more than {MOST_INCLUDES} nested includes, the last one of {target}")

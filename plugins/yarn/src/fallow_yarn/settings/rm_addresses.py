@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from fallow_yarn.model.node_matching import is_loopback
+from fallow_yarn.model.node_matching import is_ipv6, is_loopback
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.settings.config import WAYS, AgentSpec, ResourceManagerSpec
 from fallow_yarn.settings.hadoop_conf import HadoopConfError, Properties, read_folder
 from fallow_yarn.settings.security import is_https_only
 
 PREFIX: Final = "yarn.resourcemanager"
-NO_HOST: Final = "0.0.0.0"  # noqa: S104 - Hadoop's default of the host name: right only on the ResourceManager's host
+NO_HOSTS: Final = ("0.0.0.0", "::")  # noqa: S104 - the first is Hadoop's default: right only on the ResourceManager's host
 WEB: Final = (f"{PREFIX}.webapp.address", 8088)
 SECURE_WEB: Final = (f"{PREFIX}.webapp.https.address", 8090)
 
@@ -122,27 +122,47 @@ def _configured(properties: Properties, name: str) -> RmAddresses:
     web_key, web_port = SECURE_WEB if secure else WEB
     return RmAddresses(
         name=name,
-        client=server(Server.CLIENT, *_address(properties, f"{PREFIX}.address", 8032, name)),
-        admin=server(Server.ADMIN, *_address(properties, f"{PREFIX}.admin.address", 8033, name)),
-        web=server(Server.WEB, *_address(properties, web_key, web_port, name)),
+        client=_server(Server.CLIENT, properties, f"{PREFIX}.address", 8032, name),
+        admin=_server(Server.ADMIN, properties, f"{PREFIX}.admin.address", 8033, name),
+        web=_server(Server.WEB, properties, web_key, web_port, name),
         secure_web=secure,
     )
 
 
-def _address(properties: Properties, key: str, port: int, name: str) -> tuple[str, str]:
-    """The address and its source. With several ResourceManagers a key with the id takes precedence."""
-    keys = (f"{key}.{name}", f"{PREFIX}.hostname.{name}", key) if name else (key, f"{PREFIX}.hostname")
-    for candidate in keys:
+def _server(kind: Server, properties: Properties, key: str, port: int, name: str) -> Endpoint:
+    """The server from its key, or else from the host name. With several ResourceManagers a key with the id goes first.
+
+    :raises HadoopConfError: none of the keys is set, or its value is no address.
+    """
+    by_host = f"{PREFIX}.hostname.{name}" if name else f"{PREFIX}.hostname"
+    for candidate in (f"{key}.{name}", by_host, key) if name else (key, by_host):
         value = properties.text(candidate)
         if not value:
             continue
-        host, _, given_port = value.rpartition(":")
-        address = value if host and given_port.isdecimal() else f"{value}:{port}"
-        if address.rpartition(":")[0] == NO_HOST:
+        try:
+            address = _at_host(value, port) if candidate == by_host else _with_port(value, port)
+            found = server(kind, address, properties.source(candidate))
+        except ValueError as error:
+            raise HadoopConfError(str(error)) from None
+        if found.host in NO_HOSTS:
             break
-        return address, properties.source(candidate)
-    wanted = f"{PREFIX}.hostname.{name}" if name else f"{PREFIX}.hostname"
+        return found
     raise HadoopConfError(
-        f"{properties.folder}: it does not say where ResourceManager{' ' + name if name else ''} is; expected {wanted}"
-        f" or {keys[0]}"
+        f"{properties.folder}: it does not say where ResourceManager{' ' + name if name else ''} is; expected {by_host}"
+        f" or {f'{key}.{name}' if name else key}"
     )
+
+
+def _with_port(address: str, port: int) -> str:
+    """An address as `host:port`. As for Hadoop, the port may be missing, and it may be a URI."""
+    _, scheme, authority = address.rpartition("://")
+    if scheme:
+        authority = authority.partition("/")[0]
+    host, _, given_port = authority.rpartition(":")
+    return authority if host and given_port.isdecimal() else f"{authority}:{port}"
+
+
+def _at_host(host: str, port: int) -> str:
+    """The address of a host, which may be an IPv6 address, with or without brackets."""
+    bare = host.removeprefix("[").removesuffix("]")
+    return f"[{bare}]:{port}" if is_ipv6(bare) else f"{host}:{port}"

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 AUTHENTICATION_KEY: Final = "hadoop.security.authentication"
 POLICY_KEY: Final = "yarn.http.policy"
 PRINCIPAL_KEY: Final = "yarn.resourcemanager.principal"
+PATTERN_KEY: Final = "yarn.resourcemanager.principal.pattern"
 PROTECTION_KEY: Final = "hadoop.rpc.protection"
 
 
@@ -62,10 +63,15 @@ def wants_tls(spec: SecuritySettings, hadoop: "Properties | None") -> tuple[bool
 
 
 def is_https_only(hadoop: "Properties") -> bool:
-    """Whether Hadoop's daemons serve their web pages over TLS."""
-    return hadoop.text(POLICY_KEY) == "HTTPS_ONLY"
+    """Whether Hadoop's daemons serve their web pages over TLS; for them letter case makes no difference."""
+    return hadoop.text(POLICY_KEY).upper() == "HTTPS_ONLY"
 
 
 def wants_kerberos(spec: SecuritySettings, hadoop: "Properties | None") -> bool:
-    """Whether the cluster file, or else Hadoop's own files, ask for Kerberos."""
-    return spec.kerberos is not None or (hadoop is not None and hadoop.text(AUTHENTICATION_KEY).lower() == "kerberos")
+    """Whether the cluster file, or else Hadoop's own files, ask for Kerberos.
+
+    :raises HadoopConfError: Hadoop's files ask for something else.
+    """
+    if spec.kerberos is not None or hadoop is None:
+        return spec.kerberos is not None
+    return "kerberos" in hadoop.words(AUTHENTICATION_KEY, ("simple", "kerberos"))

@@ -13,6 +13,7 @@ from fallow_yarn.settings.hadoop_conf import EXCLUDE_KEY, INCLUDE_KEY, Propertie
 from fallow_yarn.settings.rm_addresses import PREFIX, RmAddresses, Server, is_by_host_name, rm_addresses
 from fallow_yarn.settings.security import (
     AUTHENTICATION_KEY,
+    PATTERN_KEY,
     PRINCIPAL_KEY,
     PROTECTION_KEY,
     hadoop_properties,
@@ -95,6 +96,7 @@ def _kerberos(spec: AgentSpec, hadoop: Properties | None) -> Iterator[Setting]:
     yield _first(
         "ResourceManager's principal",
         (given.resource_manager_principal, "spec.kerberos.resourceManagerPrincipal"),
+        _of(hadoop, PATTERN_KEY),
         _of(hadoop, PRINCIPAL_KEY),
     )
     yield _first(
