@@ -173,6 +173,15 @@ def test_any_value_in_any_place_is_taken_as_its_type_or_the_file_is_lost(
     check(folder)
 
 
+def test_a_termination_of_an_older_fallow_lacks_fields_and_is_read(tmp_path: Path) -> None:
+    terminations(tmp_path)
+    file, content = written(tmp_path)
+    for each in content["terminations"]["active"]:
+        del each["memory_bytes"]
+    file.write_text(json.dumps(content))
+    assert TerminationsFile(tmp_path, boot_id="b").load(NOW) == (TERMINATIONS, "")
+
+
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "Infinity", "NaN"])
 def test_a_number_without_end_is_no_number_of_a_state_file(tmp_path: Path, number: str) -> None:
     journal(tmp_path)

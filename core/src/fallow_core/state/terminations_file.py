@@ -124,5 +124,6 @@ _FIELDS: Mapping[str, Callable[[Any, float], Any]] = {
     "note": _text,
     "attempts": lambda data, _now: values.amount(data),
     "floor_of": _text,
+    "memory_bytes": lambda data, _now: values.amount(data),
 }
 """How the value of each field is read, where the time is `now`."""
