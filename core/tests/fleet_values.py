@@ -146,6 +146,7 @@ class Inputs:
             used=self._amount(name, 30),
             batch_used=self._amount(name, 30),
             allocatable=one_of([None, self._amount(name, 80)]),
+            unusable=one_of([{}, {}, {"stolen": self._amount(name, 30)}]),
             zones=zones,
         )
 
