@@ -76,7 +76,8 @@ def test_the_lists_of_cpus_of_another_host_free_nothing(fake: Fake) -> None:
 
 def test_all_zones_of_a_large_host_are_read(fake: Fake) -> None:
     look = fake.look()
-    fake.put("zoneinfo", f"Node 0, zone  Empty\n{'              start_pfn: 0\n' * 10_000}{ZONEINFO}")
+    empty = "Node 0, zone  Empty\n" + "              start_pfn: 0\n" * 10_000
+    fake.put("zoneinfo", empty + ZONEINFO)
     assert look.memory_used(near=0) == 500 * 1024
     look.close()
 
