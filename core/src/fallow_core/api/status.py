@@ -135,14 +135,30 @@ class ResourceStatus(Struct, frozen=True, kw_only=True):
     watermark_problem: str = ""
 
 
+class LimitOfHost(Struct, frozen=True, kw_only=True):
+    """A limit of the host that decides about the size of one of a framework's nodes. `where`: the control file that
+    says so, or in words what does. `daemons`: how many share the limit; `amount` is the part of this one.
+    """
+
+    cluster: str
+    framework_node: str
+    resource: ResourceName
+    amount: int
+    where: str
+    daemons: int = 1
+
+
 class NodeStatus(Struct, frozen=True, kw_only=True):
-    """A node. `awaited`: rows that an earlier process knew; until they are reported nothing grows."""
+    """A node. `awaited`: rows that an earlier process knew; until they are reported nothing grows. `limits`: what the
+    host allows the daemons of frameworks, where that is less than the host has.
+    """
 
     node: str
     pool: str
     cpu: ResourceStatus
     memory: ResourceStatus
     awaited: tuple[RowName, ...] = ()
+    limits: tuple[LimitOfHost, ...] = ()
 
     def of(self, resource: ResourceName) -> ResourceStatus:
         """One resource."""
@@ -290,6 +306,11 @@ def _node(ledger: NodeLedger, pool: str, awaited: tuple[RowName, ...] = ()) -> N
         cpu=_resource("cpu", ledger.cpu),
         memory=_resource("memory", ledger.memory),
         awaited=awaited,
+        limits=tuple(
+            LimitOfHost(cluster=row.key.cluster, framework_node=row.key.framework_node, **asdict(row.host_limit))
+            for row in (*ledger.cpu.rows, *ledger.memory.rows)
+            if row.host_limit is not None
+        ),
     )
 
 

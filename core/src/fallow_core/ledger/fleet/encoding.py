@@ -101,10 +101,7 @@ def _write_row(record: Record, row: Row) -> None:
     record["newest"] = belief if row.newest_size is None else _by_resource(row.newest_size)
     record["belief"] = belief
     record["floor"] = _by_resource(row.floor)
-    record["maximum"] = [
-        NONE if row.maximum is None else row.maximum.amount(r) // row.unit.amount(r) * row.unit.amount(r)
-        for r in RESOURCE_NAMES
-    ]
+    record["maximum"] = [NONE if (most := row.most(r)[0]) is None else most for r in RESOURCE_NAMES]
     record["measured_at"] = row.measured_at
     record["refreshed_at"] = _time(row.refreshed_at)
     record["refused_at"] = _time(row.refused_at)
