@@ -17,7 +17,7 @@ from fallow_core.model.sample import NodeSample
 from fallow_core.node.cgroups import cpu, cpuset, memory
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.procfs import ProcessStat
-from fallow_hookspecs import RESOURCE_NAMES, Process
+from fallow_hookspecs import RESOURCE_NAMES, Process, ResourceName
 
 REREAD_SECONDS = 10.0
 _AFFINITY = "Cpus_allowed_list:"
@@ -116,7 +116,7 @@ def _of_group(
         except (OSError, CgroupError):
             continue
         if amount is not None:
-            resource = "memory" if controller == "memory" else "cpu"
+            resource: ResourceName = "memory" if controller == "memory" else "cpu"
             yield HostLimit(resource=resource, amount=amount, where=hierarchy.path(group, name))
 
 
