@@ -226,6 +226,21 @@ def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(
     assert any("no cgroup hierarchy with the controller cpu" in text for text in answer.problems)
 
 
+def test_an_exempt_group_is_shown_with_the_tasks_that_are_not_throttled_for_it(
+    settings: Config, fake: FakeCgroups
+) -> None:
+    before = fake.values()
+    fallow = started(settings, fake)
+    qos = replace(ENFORCE, exempt=("nm", "elsewhere"))
+    fallow.config = replace(settings, qos=qos)
+    until(fallow, lambda: fake.values() == before)
+    status = fallow.requests.status()
+    assert status.exempt_groups == {"nm": 1, "elsewhere": 0}
+    shown = " ".join(" ".join(status_lines(status)).split())
+    assert "/nm: exempt by qos.exempt: nothing is changed there; 1 tasks are not throttled for it" in shown
+    fallow.close()
+
+
 @pytest.mark.parametrize("release", [True, False])
 def test_an_orderly_stop_lifts_limits_or_leaves_them_as_configured(
     settings: Config, fake: FakeCgroups, release: bool

@@ -111,6 +111,7 @@ class ProcessStatus(Struct, frozen=True, kw_only=True):
     probe_problems: tuple[str, ...] = ()
     throttle_problems: tuple[str, ...] = ()
     changed_groups: Mapping[str, str] = {}
+    exempt_groups: Mapping[str, int] = {}
     shortfalls: tuple[Shortfall, ...] = ()
 
 
@@ -180,6 +181,7 @@ class Status(ProcessStatus, frozen=True, kw_only=True):
     `failed` and `building`: clusters without a plugin instance. `sample_problems`: what cannot be measured,
     `probe_problems`: what quick probes cannot read.
     `changed_groups`: control groups that are not as Fallow found them, with the problem of the last change.
+    `exempt_groups`: those in which nothing is changed (`qos.exempt`), with the number of tasks that are not throttled.
     `journal_error`: why the journal cannot be written. `lost_state`: state files that cannot be read. `sizes_unknown`:
     so the switches and the sizes found first are not known. `accepted_losses`: state files that were given up.
     `switches`: those that are not `lend`. `configured`: the clusters that have a file. `removals`: clusters without a

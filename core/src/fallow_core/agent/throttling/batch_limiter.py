@@ -83,7 +83,9 @@ class BatchLimiter:
             left_alone = {each for key, own in members.items() if key.cluster not in clusters for each in own}
         for tree in self.trees:
             if tree in used:
-                tree.groups = tree.finder.find(tasks, members, self.placements.known, batch, view.now, left_alone)
+                tree.groups = tree.finder.find(
+                    tasks, members, self.placements.known, batch, view.now, left_alone, self.policy.exempt
+                )
                 tree.release_unused(clusters, changes=self._changes(tree), creates=self._creates(tree))
             else:
                 tree.release_all()
@@ -210,4 +212,5 @@ def _use(view: NodeView, group: BatchGroup) -> GroupUse:
     return GroupUse(
         used=sum(view.use(task, "cpu") or 0 for task in group.tasks),
         requested=sum(task.requested.cpu_milli for task in group.tasks),
+        tasks=len(group.tasks),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from fallow_core.agent.throttling import batch_groups
 from fallow_core.agent.throttling.batch_limiter import OWN_PREFIX, BatchLimiter
 from fallow_core.agent.throttling.memberships import Memberships
 from fallow_core.agent.throttling.tree import Tree
@@ -123,6 +124,14 @@ class HostThrottling:
         writers = [tree.writer for tree in self.limiter.trees]
         changed = {group: writer.problems.get(group, "") for writer in writers for group in writer.changed_groups}
         return self._unreachable | changed
+
+    def exempt_groups(self) -> dict[str, int]:
+        """The groups in which nothing is changed, with the number of tasks that are not throttled for it."""
+        reasons = {} if self.limiter is None else self.limiter.cpu.finder.ungrouped
+        return {
+            group: sum(why.endswith(batch_groups.EXEMPT + group) for why in reasons.values())
+            for group in self.policy.exempt
+        }
 
     def originals(self, hierarchy: Hierarchy, group: str) -> Mapping[ControlFile, str]:
         """The original values of a group that was changed; empty if it was not."""

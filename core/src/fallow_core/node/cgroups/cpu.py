@@ -52,7 +52,11 @@ def identity_file(hierarchy: Hierarchy, group: str) -> ControlFile | None:
 
 
 def weight_text(version: int, milli: int) -> str:
-    """The text for the weight of a task with this request, by the formula of YARN for its containers."""
+    """The text for the weight of a task with this request, by the formula of YARN for its containers.
+
+    A task without a request has the weight of one core, which is the kernel's default.
+    """
+    milli = milli if milli > 0 else 1000
     if version == 1:
         return f"{max(2, min(milli * 1024 // 1000, 262_144))}"
     return f"{max(1, min(milli // 10, 10_000))}"
