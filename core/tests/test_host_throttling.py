@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from core.tests.fake_agent import FIRST_PID, task
 from core.tests.fake_cgroups import FakeCgroups
-from core.tests.fake_framework import Framework, size
+from core.tests.fake_framework import FIRST_PROCESS, Framework, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 from prometheus_client.core import Metric
 
@@ -238,6 +238,23 @@ def test_an_exempt_group_is_shown_with_the_tasks_that_are_not_throttled_for_it(
     assert status.exempt_groups == {"nm": 1, "elsewhere": 0}
     shown = " ".join(" ".join(status_lines(status)).split())
     assert "/nm: exempt by qos.exempt: nothing is changed there; 1 tasks are not throttled for it" in shown
+    fallow.close()
+
+
+def test_a_daemon_in_a_small_group_is_offered_no_more_and_status_and_explain_name_the_file(
+    settings: Config, fake: FakeCgroups
+) -> None:
+    fake.add("small/nm", WORKER.pid, FIRST_PROCESS.pid)
+    fake.groups["small"].quota = 50_000
+    fallow = standalone(settings, Host())
+    until(fallow, lambda: any(node.limits for node in fallow.requests.status().nodes))
+    (limit,) = fallow.requests.status().nodes[0].limits
+    where = f"{fake.mount}/small/cpu.cfs_quota_us"
+    assert (limit.cluster, limit.framework_node, limit.amount, limit.where) == ("alpha/etl", "a1", 500, where)
+    explained = " ".join(" ".join(explanation_lines(fallow.requests.explain({}))).split())
+    assert f"({where} allows its daemon no more)" in explained
+    (row,) = fallow.controller.ledgers["n1"].cpu.rows
+    assert row.most == 500
     fallow.close()
 
 
