@@ -50,7 +50,7 @@ def used_bytes() -> int:
     return memory.total_bytes - memory.unused_bytes
 
 
-def unused_bytes() -> tuple[int, int]:
+def available_bytes() -> tuple[int, int]:
     """Memory that can be had, as the agent counts it and as earlyoom does."""
     available = re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
     assert available is not None
@@ -88,7 +88,7 @@ def _run(stage: Stage, name: str, mark: int, found: Reactions) -> None:
     deadline = time.monotonic() + MOST_GIB + WAIT_SECONDS
     try:
         while said and time.monotonic() < deadline:
-            now, available = time.monotonic(), unused_bytes()
+            now, available = time.monotonic(), available_bytes()
             for who, free in zip(COUNTS, available, strict=True):
                 if total - free >= mark:
                     crossed.setdefault(who, now)
