@@ -2,13 +2,15 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
 from core.tests.history_counts import Counts
+
+from fallow_core.node.memory_info import PAGE_BYTES
 
 if TYPE_CHECKING:
     from core.tests.fake_agent_process import Started, Tasks
@@ -89,12 +91,32 @@ class FakeProc:
         self.process(1, parent=0, start=1, name="init")
         self.host()
 
-    def host(self, *, busy: int = 0, cpus: int = 2, total_kib: int = 8_000_000, available_kib: int = 6_000_000) -> None:
+    def host(
+        self,
+        *,
+        busy: int = 0,
+        cpus: int = 2,
+        total_kib: int = 8_000_000,
+        available_kib: int = 6_000_000,
+        free_kib: int = 5,
+        stolen: int = 777,
+    ) -> None:
         """Counters of the host; `busy` in ticks, spread over the kinds of time that are use."""
         user, rest = busy - busy // 4 * 3, busy // 4
         per_cpu = "".join(f"cpu{number} 1 0 1 1 1 0 1 0 0 0\n" for number in range(cpus))
-        self.write("stat", f"cpu  {user} {rest} {rest} 99999 555 0 {rest} 777 {user} 0\n{per_cpu}intr 1 0 0\nctxt 5\n")
-        self.write("meminfo", f"MemTotal: {total_kib} kB\nMemFree: 5 kB\nMemAvailable: {available_kib} kB\nHuge: 0\n")
+        self.write(
+            "stat", f"cpu  {user} {rest} {rest} 99999 555 0 {rest} {stolen} {user} 0\n{per_cpu}intr 1 0 0\nctxt 5\n"
+        )
+        self.write(
+            "meminfo", f"MemTotal: {total_kib} kB\nMemFree: {free_kib} kB\nMemAvailable: {available_kib} kB\nHuge: 0\n"
+        )
+
+    def zones(self, *, managed_kib: int, free_kib: int, listed_kib: Sequence[int]) -> None:
+        """A zone of memory, with what is in the list of each CPU."""
+        managed, free, *listed = (kib * 1024 // PAGE_BYTES for kib in (managed_kib, free_kib, *listed_kib))
+        lists = "".join(f"    cpu: {n}\n              count:    {count}\n" for n, count in enumerate(listed))
+        zone = f"  pages free     {free}\n        managed  {managed}\n  pagesets\n{lists}"
+        self.write("zoneinfo", f"Node 0, zone   Normal\n{zone}")
 
     def process(
         self,

@@ -8,6 +8,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from fallow_core.node.cgroups import memory
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 
@@ -38,7 +39,7 @@ def shown(cpus: frozenset[int]) -> str:
 
 def pages(limit: int) -> int:
     """As the kernel counts memory."""
-    return limit // 4096 * 4096
+    return limit // memory.PAGE_BYTES * memory.PAGE_BYTES
 
 
 def refused(number: int, path: str) -> OSError:
@@ -254,7 +255,7 @@ class FakeCgroups(Files):
         prefix = "total_" if self.version == 1 else ""
         stat = f"anon 1\n{prefix}inactive_file {group.inactive_file}\n{prefix}inactive_anon {group.inactive_anon}"
         if self.version == 1:
-            limit = 9223372036854771712 if group.memory_limit is None else group.memory_limit
+            limit = pages(2**63 - 1) if group.memory_limit is None else group.memory_limit
             return {
                 "memory.stat": stat,
                 "memory.limit_in_bytes": str(limit),

@@ -17,6 +17,7 @@ from fallow_core.ledger.growth_delay import GrowthDelays
 from fallow_core.ledger.node_ledger import node_ledger
 from fallow_core.ledger.rows import Row, RowKey, Sent
 from fallow_core.ledger.task_shapes import TaskShape
+from fallow_core.model.host_limit import HostLimit
 from fallow_core.model.policy import (
     AccountPolicy,
     Limit,
@@ -106,6 +107,11 @@ class Inputs:
             unit=one_of(self._units),
             floor=self.size(5) if one_of([True, False, False]) else Resources(0, 0),
             maximum=one_of([None, None, self.size()]),
+            limits=tuple(
+                HostLimit(resource=name, amount=self.size().amount(name), where="a group")
+                for name in RESOURCE_NAMES
+                if one_of([True, False, False])
+            ),
             allocated=self.size(),
             in_force=None if self._seldom() else self.size(),
             measured_at=one_of([now - 60, now + 1]) if self._seldom() else now,
@@ -146,6 +152,7 @@ class Inputs:
             used=self._amount(name, 30),
             batch_used=self._amount(name, 30),
             allocatable=one_of([None, self._amount(name, 80)]),
+            unusable=one_of([{}, {}, {"stolen": self._amount(name, 30)}]),
             zones=zones,
         )
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -260,3 +261,12 @@ def test_whatever_runs_there_what_is_lent_lies_within_the_node_and_its_zones(
     if rule is OnlineRule.USAGE:
         by_max = {**given_, "rule": OnlineRule.MAX}
         assert capacity_with(*workloads, **by_max).batch_real <= found.batch_real  # type: ignore[arg-type]
+
+
+def test_stolen_cpu_time_and_memory_behind_watermarks_are_not_lent() -> None:
+    """8 CPUs: half of the time is in use, and half is stolen."""
+    policy = ResourcePolicy(watermark_percent=90)
+    before = Usage(measured_at=0, capacity=8000, used=4000, batch_used=0)
+    assert batch_capacity(before, policy).batch == 3200
+    assert batch_capacity(replace(before, unusable={"stolen": 1000}), policy).batch == 2200
+    assert batch_capacity(replace(before, unusable={"stolen": 4000}), policy).batch == 0

@@ -41,3 +41,10 @@ def test_many_pods_are_not_all_named() -> None:
     pods = [Workload(name=f"p{n:02}", request=Resources(100, 0), age_seconds=0) for n in range(25)]
     text = lines(usage, ResourcePolicy(watermark_percent=100), *pods)
     assert "p19 0.10 (not measured), and 5 more" in text.replace("\n      ", " ")
+
+
+def test_stolen_time_has_a_line_of_its_own_and_is_not_lent() -> None:
+    usage = Usage(measured_at=0, capacity=8000, used=4000, batch_used=3000, unusable={"stolen": 2000})
+    text = lines(usage, ResourcePolicy(watermark_percent=90))
+    assert "  stolen  2.00 = CPU time in which the hypervisor ran something else\n" in text
+    assert "  batch   4.20 = 8.00 − margin − system − stolen, from 0 to 8.00" in text

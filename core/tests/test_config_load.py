@@ -155,6 +155,7 @@ EVERY_CORE_KEY: dict[str, Any] = {
             "window": "9s",
             "criticalThreshold": "98%",
         },
+        "exempt": ["/hadoop-yarn/special/", "b"],
         "onExit": "release",
         "memoryEvict": {"mode": "enforce", "threshold": 95, "lowerThreshold": 91, "coolDown": "5s"},
         "cpuEvict": {
@@ -246,6 +247,7 @@ def test_every_value_that_is_set_is_the_value_in_force(etc: Etc) -> None:
         ),
         qos=QosPolicy(
             release_on_exit=True,
+            exempt=("hadoop-yarn/special", "b"),
             cpu_suppress=CpuSuppressPolicy(
                 mode=StrategyMode.ENFORCE, minimum_percent=3, step_percent=20, cpuset=Placing.PACKED
             ),

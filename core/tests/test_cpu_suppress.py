@@ -154,3 +154,16 @@ def test_limits_are_at_least_the_smallest_and_together_no_more_than_allowed(
     assert all(amount >= 10 for amount in limits.groups.values())
     floor = max(cores * 10 * minimum, 10 * len(groups), 10)
     assert sum(limits.groups.values()) <= max(limits.terms["allowed"], floor)
+
+
+def test_a_group_without_a_request_does_not_starve_beside_one_that_has_one() -> None:
+    """Before, 8 cores were shared as 10 milli-cores and 7990."""
+    both = {"a": GroupUse(used=4000, requested=0), "b": GroupUse(used=4000, requested=8000)}
+    assert limit(view(0, 8000), groups=both) == {"a": 4000, "b": 4000}
+
+
+def test_without_requests_tasks_count_as_much_as_those_with_one_do_on_average() -> None:
+    both = {"a": GroupUse(used=4000, requested=0, tasks=1), "b": GroupUse(used=4000, requested=6000, tasks=3)}
+    assert limit(view(0, 8000), groups=both) == {"a": 2000, "b": 6000}
+    none = {"a": GroupUse(used=4000, requested=0, tasks=1), "b": GroupUse(used=4000, requested=0, tasks=3)}
+    assert limit(view(0, 8000), groups=none) == {"a": 2000, "b": 6000}

@@ -9,10 +9,15 @@ import pytest
 from core.tests.fake_framework import Framework, size
 from core.tests.fake_standalone import config, serving, standalone, until
 
+from fallow_core.api.control_socket import ask
+from fallow_core.api.encoding import from_json
+from fallow_core.api.explain import Explanation
+from fallow_core.cli.render_explain import explanation_lines
 from fallow_core.config.problems import Problem
 from fallow_core.config.settings import Config, with_clusters
 from fallow_core.diagnostics import clusters, doctor, host, lending
 from fallow_core.diagnostics.doctor import findings
+from fallow_core.model.host_limit import HostLimit
 from fallow_core.model.node_policies import NodePolicies, Pool
 from fallow_core.model.policy import SwitchState
 from fallow_core.state.run_marker import RunMarker
@@ -226,3 +231,22 @@ def test_what_a_running_fallow_knows_to_be_batch_can_be_lent(folder: Path) -> No
     assert doctor._batch_used(status, NODE.name) == {"cpu": 4000, "memory": 0}
     assert doctor._batch_used({}, NODE.name) == {}
     assert ("host", "memory to lend") in found(settings)
+
+
+def test_a_daemon_that_can_have_less_than_the_host_is_told_with_the_file_that_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config(folder, {"etl": Framework(lambda: 0.0, a1=size(1))})
+    fallow = standalone(settings)
+    limits = (HostLimit(resource="memory", amount=2 << 20, where="/sys/fs/cgroup/nm/memory.max", daemons=2),)
+    monkeypatch.setattr(fallow, "_limits_of_daemons", lambda _now: {("alpha/etl", "a1"): limits})
+    until(fallow, lambda: any(ledger.memory.rows for ledger in fallow.controller.ledgers.values()))
+    with serving(fallow):
+        told = [each for about, each in findings(settings, fallow.node) if about == "alpha/etl"]
+        explained = "\n".join(
+            explanation_lines(from_json(Explanation, ask(settings.control_socket, {"request": "explain"})))
+        )
+    fallow.close()
+    found = next(each for each in told if each.subject == "limit of this host")
+    assert found.detail == "/sys/fs/cgroup/nm/memory.max allows a1 no more than 2 MiB, shared by 2 daemons"
+    assert "/sys/fs/cgroup/nm/memory.max allows its daemon no more" in " ".join(explained.split())

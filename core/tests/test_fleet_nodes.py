@@ -21,7 +21,7 @@ def a_node(inputs: Inputs, name: str, now: float = 100.0) -> NodeInputs:
     pending = dict.fromkeys(CLUSTERS)
     while True:
         node = replace(inputs.node(name, now, pending), publishing=POLICY)
-        if 1 < len(node.rows) < 5:
+        if 1 < len(node.rows) < 5 and len({row.key.cluster for row in node.rows}) == len(node.rows):
             return node
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from fallow_core.model.sample import NodeSample, Usage
 from fallow_core.node.host_sampler import HostSampler
-from fallow_core.node.procfs import PAGE_BYTES, PROC_ROOT, TICKS_PER_SECOND, read_processes
+from fallow_core.node.memory_info import PAGE_BYTES
+from fallow_core.node.procfs import PROC_ROOT, TICKS_PER_SECOND, read_processes
 from fallow_hookspecs import Process
 
 if TYPE_CHECKING:
@@ -69,10 +70,29 @@ def test_cpu_use_is_divided_by_the_time_that_passed(sampler: HostSampler, fake_p
         "elapsed_milliseconds": 2000,
         "ticks_per_second": 100,
         "busy_ticks": 300,
+        "stolen_ticks": 0,
         "batch_ticks": 100,
         "batch_processes": 1,
     }
     assert sampler.missing == {}
+
+
+def test_time_that_a_hypervisor_gave_to_others_cannot_be_used(fake_proc: "FakeProc", clock: Clock) -> None:
+    sampler = HostSampler(clock, fake_proc.root)
+    fake_proc.host(cpus=8, busy=1000, stolen=50)
+    sampler.sample()
+    clock.now += 2
+    fake_proc.host(cpus=8, busy=1800, stolen=850)
+    cpu = cpu_of(sampler)
+    assert (cpu.capacity, cpu.used, cpu.unusable) == (8000, 4000, {"stolen": 4000})
+
+
+@pytest.mark.parametrize("stolen", [0, 777])
+def test_a_counter_of_stolen_time_that_falls_or_stays_is_no_stolen_time(
+    sampler: HostSampler, fake_proc: "FakeProc", stolen: int
+) -> None:
+    fake_proc.host(busy=1300, stolen=stolen)
+    assert cpu_of(sampler).unusable == {}
 
 
 def test_use_is_rounded_up_and_batch_down(sampler: HostSampler, fake_proc: "FakeProc", clock: Clock) -> None:
@@ -266,7 +286,9 @@ def test_memory_of_batch_is_the_private_memory_of_its_tree(sampler: HostSampler,
     assert (memory.capacity, memory.used, memory.batch_used) == (1_024_000_000, 409_600_000, 3000 * PAGE_BYTES)
     assert memory.terms == {
         "memory_total_bytes": 1_024_000_000,
-        "memory_available_bytes": 614_400_000,
+        "memory_unused_bytes": 614_400_000,
+        "memory_behind_watermarks_bytes": 0,
+        "memory_in_cpu_lists_bytes": 0,
         "batch_memory_bytes": 3000 * PAGE_BYTES,
         "batch_processes": 2,
     }
@@ -327,3 +349,10 @@ def running(code: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+def test_memory_behind_watermarks_is_not_in_use_and_cannot_be_used(fake_proc: "FakeProc", clock: Clock) -> None:
+    fake_proc.host(total_kib=64 << 20, available_kib=0, free_kib=24 << 20)
+    memory = HostSampler(clock, fake_proc.root).sample().memory
+    assert memory is not None
+    assert (memory.used, memory.unusable) == (40 << 30, {"behind watermarks": 24 << 30})

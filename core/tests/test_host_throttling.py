@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from core.tests.fake_agent import FIRST_PID, task
 from core.tests.fake_cgroups import FakeCgroups
-from core.tests.fake_framework import Framework, size
+from core.tests.fake_framework import FIRST_PROCESS, Framework, size
 from core.tests.fake_standalone import FakeHost, config, serving, standalone, until
 from prometheus_client.core import Metric
 
@@ -224,6 +224,38 @@ def test_groups_that_cannot_be_reached_any_more_are_said_not_to_be_restored(
     answer = restore.restore(settings, "ada")
     assert not answer.done
     assert any("no cgroup hierarchy with the controller cpu" in text for text in answer.problems)
+
+
+def test_an_exempt_group_is_shown_with_the_tasks_that_are_not_throttled_for_it(
+    settings: Config, fake: FakeCgroups
+) -> None:
+    before = fake.values()
+    fallow = started(settings, fake)
+    qos = replace(ENFORCE, exempt=("nm", "elsewhere"))
+    fallow.config = replace(settings, qos=qos)
+    until(fallow, lambda: fake.values() == before)
+    status = fallow.requests.status()
+    assert status.exempt_groups == {"nm": 1, "elsewhere": 0}
+    shown = " ".join(" ".join(status_lines(status)).split())
+    assert "/nm: exempt by qos.exempt: nothing is changed there; 1 tasks are not throttled for it" in shown
+    fallow.close()
+
+
+def test_a_daemon_in_a_small_group_is_offered_no_more_and_status_and_explain_name_the_file(
+    settings: Config, fake: FakeCgroups
+) -> None:
+    fake.add("small/nm", WORKER.pid, FIRST_PROCESS.pid)
+    fake.groups["small"].quota = 50_000
+    fallow = standalone(settings, Host())
+    until(fallow, lambda: any(node.limits for node in fallow.requests.status().nodes))
+    (limit,) = fallow.requests.status().nodes[0].limits
+    where = f"{fake.mount}/small/cpu.cfs_quota_us"
+    assert (limit.cluster, limit.framework_node, limit.amount, limit.where) == ("alpha/etl", "a1", 500, where)
+    explained = " ".join(" ".join(explanation_lines(fallow.requests.explain({}))).split())
+    assert f"({where} allows its daemon no more)" in explained
+    (row,) = fallow.controller.ledgers["n1"].cpu.rows
+    assert row.most == 500
+    fallow.close()
 
 
 @pytest.mark.parametrize("release", [True, False])

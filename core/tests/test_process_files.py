@@ -8,7 +8,7 @@ import pytest
 from core.tests.conftest import FakeProc
 from core.tests.fake_agent import child, identity
 
-from fallow_core.node import process_files, procfs
+from fallow_core.node import memory_info, process_files, procfs
 from fallow_core.node.process_files import ProcessFiles
 from fallow_core.node.procfs import PROC_ROOT
 from fallow_hookspecs import Process
@@ -82,7 +82,7 @@ def test_memory_is_read_again_only_of_a_process_that_has_run_or_touched_pages(fa
     def pages(in_stat: int, in_statm: int, own: int) -> int:
         fake_proc.process(7, private_pages=in_stat, own=own)
         fake_proc.write("7/statm", f"9000 {300 + in_statm} 300 1 0 500 0\n")
-        return files.memory_bytes(files.stats()[7].process) // procfs.PAGE_BYTES
+        return files.memory_bytes(files.stats()[7].process) // memory_info.PAGE_BYTES
 
     assert pages(5, 5, own=10) == 5
     assert pages(5, 99, own=10) == 5  # which no kernel shows: nothing has run

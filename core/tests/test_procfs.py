@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fallow_core.errors import SampleError
+from fallow_core.node.memory_info import PAGE_BYTES, MemoryInfo
 from fallow_core.node.procfs import (
-    PAGE_BYTES,
     PROC_ROOT,
     CpuCounters,
-    MemoryInfo,
     ProcessStat,
     read_cpu,
     read_memory,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 def test_idle_iowait_steal_and_guest_time_are_not_added_to_use(fake_proc: "FakeProc") -> None:
     fake_proc.write("stat", "cpu  1 20 300 4000 50000 600000 7000000 80000000 900000000 0\ncpu0 1\nintr 5\n")
-    assert read_cpu(fake_proc.root) == CpuCounters(busy_ticks=7600321, online_cpus=1)
+    assert read_cpu(fake_proc.root) == CpuCounters(busy_ticks=7600321, online_cpus=1, stolen_ticks=80000000)
 
 
 def test_only_cpus_that_are_online_count(fake_proc: "FakeProc") -> None:
@@ -34,26 +33,55 @@ def test_only_cpus_that_are_online_count(fake_proc: "FakeProc") -> None:
 
 def test_memory_is_in_bytes(fake_proc: "FakeProc") -> None:
     fake_proc.host(total_kib=1000, available_kib=400)
-    assert read_memory(fake_proc.root) == MemoryInfo(total_bytes=1_024_000, available_bytes=409_600)
+    assert read_memory(fake_proc.root) == MemoryInfo(total_bytes=1_024_000, unused_bytes=409_600)
 
 
-@pytest.mark.parametrize(("in_lists", "available_bytes"), [((3, 4), 409_600 + 7 * PAGE_BYTES), ((9999,), 1_024_000)])
-def test_what_lies_free_in_the_lists_of_cpus_is_available(
-    fake_proc: "FakeProc", in_lists: tuple[int, ...], available_bytes: int
+GIB = 1 << 20  # in KiB
+
+
+@pytest.mark.parametrize(("in_lists", "unused"), [((1, 2), 7), ((99,), 16)])
+def test_what_lies_free_in_the_lists_of_cpus_is_not_in_use(
+    fake_proc: "FakeProc", in_lists: tuple[int, ...], unused: int
 ) -> None:
-    fake_proc.host(total_kib=1000, available_kib=400)
-    lists = "".join(f"    cpu: {n}\n              count:    {count}\n" for n, count in enumerate(in_lists))
-    (fake_proc.root / "zoneinfo").write_text(f"Node 0, zone   Normal\n  pages free     9\n  pagesets\n{lists}")
-    assert read_memory(fake_proc.root).available_bytes == available_bytes
+    fake_proc.host(total_kib=16 * GIB, available_kib=4 * GIB, free_kib=GIB)
+    fake_proc.zones(managed_kib=16 * GIB, free_kib=GIB, listed_kib=[each * GIB for each in in_lists])
+    assert read_memory(fake_proc.root).unused_bytes == unused << 30
+
+
+@pytest.mark.parametrize(
+    ("managed", "free"), [(64, 20), (16, 15), (24, 24), (0, 0)], ids=["a larger host", "other use", "free", "unknown"]
+)
+def test_the_lists_of_cpus_of_the_host_around_a_container_are_not_free_memory_of_the_container(
+    fake_proc: "FakeProc", managed: int, free: int
+) -> None:
+    """lxcfs gives a container a meminfo of its own, and leaves it the zoneinfo of the host."""
+    fake_proc.host(total_kib=16 * GIB, available_kib=2 * GIB, free_kib=GIB)
+    fake_proc.zones(managed_kib=managed * GIB, free_kib=free * GIB, listed_kib=[6 * GIB, 6 * GIB])
+    found = read_memory(fake_proc.root)
+    assert found.total_bytes - found.unused_bytes == 14 << 30
+
+
+def test_free_memory_behind_watermarks_is_no_use_and_nobody_can_use_it(fake_proc: "FakeProc") -> None:
+    fake_proc.host(total_kib=64 * GIB, available_kib=0, free_kib=24 * GIB)
+    assert read_memory(fake_proc.root) == MemoryInfo(
+        total_bytes=64 << 30, unused_bytes=24 << 30, unusable_bytes=24 << 30
+    )
+
+
+def test_a_process_that_ends_behind_watermarks_frees_memory(fake_proc: "FakeProc") -> None:
+    fake_proc.host(total_kib=64 * GIB, available_kib=0, free_kib=24 * GIB)
+    before = read_memory(fake_proc.root).unused_bytes
+    fake_proc.host(total_kib=64 * GIB, available_kib=0, free_kib=29 * GIB)
+    assert read_memory(fake_proc.root).unused_bytes - before == 5 << 30
 
 
 def test_memory_that_a_process_freed_is_available_at_once_on_this_host() -> None:
     size_bytes, found = 256 << 20, []
     for _ in range(5):  # other programs come and go
         held = [b"x" * size_bytes]
-        before = read_memory(PROC_ROOT).available_bytes
+        before = read_memory(PROC_ROOT).unused_bytes
         held.clear()
-        found.append(read_memory(PROC_ROOT).available_bytes - before)
+        found.append(read_memory(PROC_ROOT).unused_bytes - before)
     assert sorted(found)[2] > size_bytes * 0.8
 
 
@@ -90,9 +118,9 @@ def test_a_process_that_ends_between_list_and_read_is_left_out(
         ("stat", "cpu  1 2 -3 4 5 6 7\ncpu0 1\n", "found '1 2 -3"),
         ("meminfo", "", "found ''"),
         ("meminfo", "MemTotal: 100 kB\n", "found 'MemTotal: 100 kB'"),
-        ("meminfo", "MemTotal: 100 kB\nMemAvailable: ten kB\n", "found '100 ten'"),
-        ("meminfo", "MemTotal: 100 kB\nMemAvailable: 101 kB\n", "found 101 of 100 kB"),
-        ("meminfo", "MemTotal: 0 kB\nMemAvailable: 0 kB\n", "found 0 of 0 kB"),
+        ("meminfo", "MemTotal: 100 kB\nMemAvailable: ten kB\n", "found '100 ten 0'"),
+        ("meminfo", "MemTotal: 100 kB\nMemAvailable: 101 kB\n", "found 101 and 0 of 100 kB"),
+        ("meminfo", "MemTotal: 0 kB\nMemAvailable: 0 kB\n", "found 0 and 0 of 0 kB"),
         ("1/stat", "", "found ''"),
         ("1/stat", "1 (init", "found '1 (init'"),
         ("1/stat", "1 (init) S 0 1 1 0 -1 4194560 1 1 1 1 5 5 5 5 20 0 1 0 12", "found '1 (init) S"),

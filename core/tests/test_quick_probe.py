@@ -3,11 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from fallow_core.node.procfs import PAGE_BYTES
+from fallow_core.node.memory_info import PAGE_BYTES
 from fallow_core.node.quick_probe import CpuReading, KeptFile, QuickProbe
 
 MEMINFO = "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    400 kB\n"
-ZONEINFO = f"Node 0, zone   Normal\n    cpu: 0\n              count:    {100 * 1024 // PAGE_BYTES}\n"
+PAGES = 100 * 1024 // PAGE_BYTES
+ZONEINFO = f"Node 0, zone   Normal\n  pages free     {PAGES}\n        managed  {10 * PAGES}\n"
+ZONEINFO += f"    cpu: 0\n              count:    {PAGES}\n"
 
 
 class Fake:
@@ -55,6 +57,28 @@ def test_memory_in_use_is_without_what_can_be_had(fake: Fake) -> None:
     assert look.memory_used(near=1 << 30) == 600 * 1024
     fake.put("meminfo", MEMINFO.replace("400", "300"))
     assert look.memory_used(near=1 << 30) == 700 * 1024
+    look.close()
+
+
+def test_free_memory_behind_watermarks_is_not_in_use(fake: Fake) -> None:
+    look = fake.look()
+    fake.put("meminfo", MEMINFO.replace("400", "0"))
+    assert look.memory_used(near=1 << 30) == 900 * 1024
+    look.close()
+
+
+def test_the_lists_of_cpus_of_another_host_free_nothing(fake: Fake) -> None:
+    look = fake.look()
+    fake.put("zoneinfo", ZONEINFO.replace(f"managed  {10 * PAGES}", f"managed  {90 * PAGES}"))
+    assert look.memory_used(near=0) == 600 * 1024
+    look.close()
+
+
+def test_all_zones_of_a_large_host_are_read(fake: Fake) -> None:
+    look = fake.look()
+    empty = "Node 0, zone  Empty\n" + "              start_pfn: 0\n" * 10_000
+    fake.put("zoneinfo", empty + ZONEINFO)
+    assert look.memory_used(near=0) == 500 * 1024
     look.close()
 
 

@@ -25,6 +25,7 @@ from fallow_core.model.qos_policy import (
 )
 from fallow_core.model.sample import Usage
 from fallow_core.model.task import ObservedTask, TaskKey, TaskUsage
+from fallow_core.node.cgroups import cpu
 from fallow_core.node.procfs import ProcessStat
 from fallow_core.node.task_usage import BatchPass
 from fallow_core.plugins import instance as instance_module
@@ -437,3 +438,34 @@ def test_a_thousand_processes_cost_a_few_calls_a_tick(batch: Batch) -> None:
     before = batch.fake.calls
     batch.tick(1.0)
     assert batch.fake.calls - before < 50
+
+
+@pytest.mark.parametrize("exempt", ["hadoop-yarn", "hadoop-yarn/c1"])
+def test_nothing_is_changed_in_an_exempt_group_and_what_was_is_put_back(batch: Batch, exempt: str) -> None:
+    before = batch.fake.values()
+    made(batch, "c1")
+    unlimited = batch.fake.values()
+    batch.run(3)
+    assert batch.quota("hadoop-yarn") is not None
+    batch.limiter.policy = replace(batch.limiter.policy, exempt=(exempt,))
+    batch.run(3)
+    assert batch.fake.values() == unlimited
+    assert batch.limiter.cpu.finder.ungrouped == {key("c1"): f"/hadoop-yarn is exempt, by qos.exempt: /{exempt}"}
+    batch.limiter.policy = replace(batch.limiter.policy, exempt=())
+    batch.run(3)
+    assert batch.quota("hadoop-yarn") is not None
+    assert before.keys() < unlimited.keys()
+
+
+def test_tasks_in_an_exempt_group_are_not_moved_and_others_are(batch: Batch) -> None:
+    batch.add("c1", batch.home)
+    made(batch, "c2")
+    batch.limiter.policy = replace(batch.limiter.policy, exempt=(batch.own,))
+    batch.run(3)
+    assert batch.own not in batch.fake.groups
+    assert batch.quota("hadoop-yarn") is not None
+
+
+def test_a_task_without_a_request_has_the_weight_of_one_core() -> None:
+    assert [cpu.weight_text(1, milli) for milli in (0, 1000)] == ["1024", "1024"]
+    assert [cpu.weight_text(2, milli) for milli in (0, 1000)] == ["100", "100"]

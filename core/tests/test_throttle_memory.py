@@ -245,3 +245,20 @@ def test_a_hierarchy_in_which_nothing_is_enforced_gets_no_groups(
     batch.modes(ENFORCE, ENFORCE, memory_reclaim=MemoryReclaimPolicy(mode=ENFORCE))
     batch.run(3)
     assert f"{batch.own}/c1" in other.groups
+
+
+def test_a_kernel_that_refuses_to_reclaim_is_asked_again_only_after_a_long_while(
+    batch: Batch, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = {"memory.limit_in_bytes", "memory.high", "memory.reclaim"}
+    batch.fake.fails = {f"{batch.fake.mount}/hadoop-yarn/{name}": errno.EINVAL for name in names}
+    batch.memory_percent = 90
+    with caplog.at_level("WARNING"):
+        batch.run(100)
+    assert len(messages(caplog.records, "memory_not_reclaimed")) == 1
+    assert batch.limiter.reclaimer is not None
+    assert "Invalid argument" in batch.limiter.reclaimer.unavailable["hadoop-yarn"]
+    batch.fake.fails.clear()
+    batch.tick(600)
+    batch.run(3)
+    assert used(batch) < 9 * GIB

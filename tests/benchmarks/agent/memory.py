@@ -47,14 +47,14 @@ class Reactions:
 def used_bytes() -> int:
     """Memory in use, as the agent counts it."""
     memory = read_memory(PROC_ROOT)
-    return memory.total_bytes - memory.available_bytes
+    return memory.total_bytes - memory.unused_bytes
 
 
 def available_bytes() -> tuple[int, int]:
     """Memory that can be had, as the agent counts it and as earlyoom does."""
     available = re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text())
     assert available is not None
-    return read_memory(PROC_ROOT).available_bytes, int(available[1]) * 1024
+    return read_memory(PROC_ROOT).unused_bytes, int(available[1]) * 1024
 
 
 def reactions(runs: int) -> Reactions:

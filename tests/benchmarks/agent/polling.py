@@ -16,7 +16,7 @@ def main() -> None:
     time.sleep(random.random())
     while True:
         memory = read_memory(PROC_ROOT)
-        if memory.total_bytes - memory.available_bytes >= mark:
+        if memory.total_bytes - memory.unused_bytes >= mark:
             print(time.monotonic(), flush=True)
             return
         time.sleep(1.0)

@@ -12,7 +12,7 @@ QUIET_PERCENT = 95
 def used_bytes() -> int:
     """What this host uses."""
     memory = read_memory(PROC_ROOT)
-    return memory.total_bytes - memory.available_bytes
+    return memory.total_bytes - memory.unused_bytes
 
 
 class HostMemory:

@@ -45,7 +45,7 @@ from pathlib import Path
 from fallow_core.node.procfs import PROC_ROOT, read_memory
 least, at_most = int(sys.argv[1]), int(sys.argv[2])
 def lacking():
-    return read_memory(PROC_ROOT).available_bytes - least
+    return read_memory(PROC_ROOT).unused_bytes - least
 held = [b'x' * min(lacking(), at_most)]
 while lacking() > 0 and len(held) < 5:  # others freed some; never as much as a hog frees
     held.append(b'x' * (1 << 25))
@@ -137,7 +137,7 @@ def crew(cluster: Cluster, folder: Path, *, stubborn: bool = False) -> Iterator[
 
 def used_percent() -> float:
     memory = read_memory(PROC_ROOT)
-    return 100 * (1 - memory.available_bytes / memory.total_bytes)
+    return 100 * (1 - memory.unused_bytes / memory.total_bytes)
 
 
 def mark_above_use() -> int:

@@ -111,6 +111,7 @@ class ProcessStatus(Struct, frozen=True, kw_only=True):
     probe_problems: tuple[str, ...] = ()
     throttle_problems: tuple[str, ...] = ()
     changed_groups: Mapping[str, str] = {}
+    exempt_groups: Mapping[str, int] = {}
     shortfalls: tuple[Shortfall, ...] = ()
 
 
@@ -135,14 +136,30 @@ class ResourceStatus(Struct, frozen=True, kw_only=True):
     watermark_problem: str = ""
 
 
+class LimitOfHost(Struct, frozen=True, kw_only=True):
+    """A limit of the host that decides about the size of one of a framework's nodes. `where`: the control file that
+    says so, or in words what does. `daemons`: how many share the limit; `amount` is the part of this one.
+    """
+
+    cluster: str
+    framework_node: str
+    resource: ResourceName
+    amount: int
+    where: str
+    daemons: int = 1
+
+
 class NodeStatus(Struct, frozen=True, kw_only=True):
-    """A node. `awaited`: rows that an earlier process knew; until they are reported nothing grows."""
+    """A node. `awaited`: rows that an earlier process knew; until they are reported nothing grows. `limits`: what the
+    host allows the daemons of frameworks, where that is less than the host has.
+    """
 
     node: str
     pool: str
     cpu: ResourceStatus
     memory: ResourceStatus
     awaited: tuple[RowName, ...] = ()
+    limits: tuple[LimitOfHost, ...] = ()
 
     def of(self, resource: ResourceName) -> ResourceStatus:
         """One resource."""
@@ -164,6 +181,7 @@ class Status(ProcessStatus, frozen=True, kw_only=True):
     `failed` and `building`: clusters without a plugin instance. `sample_problems`: what cannot be measured,
     `probe_problems`: what quick probes cannot read.
     `changed_groups`: control groups that are not as Fallow found them, with the problem of the last change.
+    `exempt_groups`: those in which nothing is changed (`qos.exempt`), with the number of tasks that are not throttled.
     `journal_error`: why the journal cannot be written. `lost_state`: state files that cannot be read. `sizes_unknown`:
     so the switches and the sizes found first are not known. `accepted_losses`: state files that were given up.
     `switches`: those that are not `lend`. `configured`: the clusters that have a file. `removals`: clusters without a
@@ -290,6 +308,11 @@ def _node(ledger: NodeLedger, pool: str, awaited: tuple[RowName, ...] = ()) -> N
         cpu=_resource("cpu", ledger.cpu),
         memory=_resource("memory", ledger.memory),
         awaited=awaited,
+        limits=tuple(
+            LimitOfHost(cluster=row.key.cluster, framework_node=row.key.framework_node, **asdict(row.host_limit))
+            for row in (*ledger.cpu.rows, *ledger.memory.rows)
+            if row.host_limit is not None
+        ),
     )
 
 

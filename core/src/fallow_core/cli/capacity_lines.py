@@ -5,6 +5,11 @@ from fallow_core.ledger.capacity import BatchCapacity
 from fallow_hookspecs import ResourceName
 
 MOST_COUNTED = 20
+UNUSABLE = {
+    "stolen": "CPU time in which the hypervisor ran something else",
+    "behind watermarks": "memory that is free, and that the kernel gives to no process",
+}
+"""What is not in use and cannot be lent, by the reason in a sample."""
 
 
 def capacity_lines(name: ResourceName, capacity: BatchCapacity, age_seconds: float | None) -> list[str]:
@@ -27,7 +32,12 @@ def capacity_lines(name: ResourceName, capacity: BatchCapacity, age_seconds: flo
         each = ", ".join(f"{one.name} {shown(one.online)} ({one.why})" for one in counted[:MOST_COUNTED])
         more = f", and {len(counted) - MOST_COUNTED} more" if len(counted) > MOST_COUNTED else ""
         texts.append(f"online  {shown(capacity.online)} = {each}{more}")
-    online = " − online" if counted else ""
+    texts += [
+        f"{reason}  {shown(value)} = {UNUSABLE.get(reason, 'nobody can use it')}" for reason, value in capacity.unusable
+    ]
+    online = "".join(
+        f" − {term}" for term in (["online"] if counted else []) + [reason for reason, _ in capacity.unusable]
+    )
     zones = "".join(f"; zone {zone.name} {shown(zone.batch_real)}" for zone in capacity.zones)
     texts.append(
         f"batch   {shown(capacity.batch_real)} = {shown(capacity.capacity)} − margin − system{online}, "

@@ -21,6 +21,8 @@ def status_problems(status: Status) -> Iterator[str]:
     yield from (f"{name}: {why}" for name, why in status.sample_problems.items())
     yield from (f"{it.source}: {it.kind} of {it.of} is refused: {it.why}" for it in status.refused_inputs)
     yield from (*status.probe_problems, *status.throttle_problems)
+    for group, tasks in status.exempt_groups.items():
+        yield f"/{group}: exempt by qos.exempt: nothing is changed there; {tasks} tasks are not throttled for it"
     yield from (switch_words(switch) for switch in status.switches if "/" not in switch.scope)
     for node in status.nodes:
         blocked = (node.of(name).watermark_problem for name in RESOURCE_NAMES)

@@ -133,7 +133,7 @@ def _take_back(model: TakeBackModel) -> TakeBackPolicy:
 
 
 def _qos(model: Qos) -> QosPolicy:
-    default = QosPolicy(release_on_exit=model.on_exit == "release")
+    default = QosPolicy(release_on_exit=model.on_exit == "release", exempt=model.exempt)
     policies = {name: replace(getattr(default, name), **dict(part)) for name, part in model if isinstance(part, Model)}
     qos = replace(default, **policies)
     return replace(qos, memory_reclaim=replace(qos.memory_reclaim, threshold_percent=reclaim_threshold(model)))

@@ -143,7 +143,10 @@ class TerminationModel(Model):
 
 
 class Qos(Model):
-    """How the node is protected. `on_exit`: whether an orderly stop leaves the limits of batch groups in force."""
+    """How the node is protected. `on_exit`: whether an orderly stop leaves the limits of batch groups in force.
+
+    `exempt`: control groups, from the cgroup root, in which nothing is changed.
+    """
 
     cpu_suppress: CpuSuppress = section()
     cgroup_reconcile: CgroupReconcile = section()
@@ -154,6 +157,7 @@ class Qos(Model):
     cpu_evict: CpuEvict = section()
     overdraft_evict: OverdraftEvict = section()
     termination: TerminationModel = section()
+    exempt: Annotated[tuple[Group, ...], Field(strict=False)] = ()
     on_exit: Literal["keep", "release"] = "keep"
 
     @model_validator(mode="after")

@@ -118,6 +118,9 @@ kind: Fallow
 # Protection of this host: batch is throttled first, then tasks are terminated. Each strategy: off, observe (only show
 # what it would do), enforce.
 #qos:
+# Control groups in which nothing is changed, from the cgroup root: these, those below, and those above, as a limit of a
+# group holds for all groups in it.
+#  exempt: []
 # Limit the CPU of batch to what other work leaves of the CPU watermark, but not below minimum. The limit grows by at
 # most step a second. cpuset also restricts batch to a number of CPUs, whole cores first: spread over the NUMA zones, or
 # packed into few of them. CPUs that a group uses exclusively are left out.

@@ -32,6 +32,7 @@ def findings(
     ):
         yield from (("host", finding) for finding in found)
     yield from _restored(status)
+    yield from _limits(status, node.name)
     yield from _config(config)
     yield from _pools(config, node)
     yield from clusters.findings(config, replace(node, lendable=lending.amounts(lendable)), clock)
@@ -71,6 +72,18 @@ def _restored(status: dict[str, Any]) -> Iterator[tuple[About, Finding]]:
     for name in (each["cluster"] for each in status.get("clusters", ()) if each["switch"]["state"] == "restored"):
         detail = "restored: no size is sent, and its tasks are neither throttled nor terminated, also under pressure"
         yield name, Finding(subject="switch", ok=None, detail=detail, advice=f"to end this: fallow switch lend {name}")
+
+
+def _limits(status: dict[str, Any], node: str) -> Iterator[tuple[About, Finding]]:
+    """One finding for each daemon that can have less than this host."""
+    for limit in (
+        limit for each in status.get("nodes", ()) if each["node"] == node for limit in each.get("limits", ())
+    ):
+        name, amount = ("CPU", limit["amount"] / 1000) if limit["resource"] == "cpu" else ("MiB", limit["amount"] >> 20)
+        shared = f", shared by {limit['daemons']} daemons" if limit["daemons"] > 1 else ""
+        detail = f"{limit['where']} allows {limit['framework_node']} no more than {amount:g} {name}{shared}"
+        advice = f"to lend more, raise it for the daemon of {limit['framework_node']}"
+        yield limit["cluster"], Finding(subject="limit of this host", ok=None, detail=detail, advice=advice)
 
 
 def _batch_used(status: dict[str, Any], node: str) -> dict[ResourceName, int]:

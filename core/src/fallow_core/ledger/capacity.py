@@ -1,14 +1,15 @@
 """What a node can lend of one resource now.
 
-margin     = capacity × (100 − watermark) / 100                                            rounded up
+margin     = capacity × (100 − watermark) / 100                                                  rounded up
 reserved   = max(capacity − allocatable, fixed, capacity × percent / 100, per daemon × daemons)
 system     = max(used − batch_used − used by pods and host applications, reserved)
 online     = what online pods and host applications count with; without them, online use is part of `system`
-batch_real = clamp(capacity − margin − system − online, 0, capacity × cap / 100)           rounded down
-batch      = batch_real × overcommit / 100                                                 rounded down
+unusable   = what is not in use, but nobody's to use: CPU time that a hypervisor took, memory behind watermarks
+batch_real = clamp(capacity − margin − system − online − unusable, 0, capacity × cap / 100)      rounded down
+batch      = batch_real × overcommit / 100                                                       rounded down
 
 Where the node has NUMA zones the same is computed for each, with its part of what is reserved by its capacity, and the
-node lends no more than its zones together.
+node lends no more than its zones together. What is unusable is known of the whole node only.
 """
 
 import math
@@ -38,7 +39,8 @@ class BatchCapacity:
     """Batch capacity of one resource with every term that made it, in the unit of the resource.
 
     `reservations` are what `reserved` is the largest of, by name, without those that are nothing. `counted` are the
-    pods and host applications. `batch_real` is what is really there for batch, `batch` what may be promised.
+    pods and host applications, `unusable` as in `Usage`. `batch_real` is what is really there for batch, `batch`
+    what may be promised.
     """
 
     capacity: int
@@ -55,6 +57,7 @@ class BatchCapacity:
     overcommit_percent: int = 100
     reservations: tuple[tuple[str, int], ...] = ()
     counted: tuple[Counted, ...] = ()
+    unusable: tuple[tuple[str, int], ...] = ()
     zones: tuple[ZoneCapacity, ...] = ()
 
 
@@ -78,6 +81,7 @@ def batch_capacity(
         reserved,
         sum(each.online for each in counted),
         policy,
+        unusable=sum(usage.unusable.values()),
     )
     zones = _zones(usage, policy, counted, reserved)
     batch_real = min(node.batch_real, sum(zone.batch_real for zone in zones)) if zones else node.batch_real
@@ -96,18 +100,19 @@ def batch_capacity(
         overcommit_percent=policy.overcommit_percent,
         reservations=tuple((name, amount) for name, amount in reservations.items() if amount > 0),
         counted=tuple(counted),
+        unusable=tuple(usage.unusable.items()),
         zones=zones,
     )
 
 
 def _lends(
-    capacity: int, used: int, reserved: int, online: int, policy: ResourcePolicy, name: str = ""
+    capacity: int, used: int, reserved: int, online: int, policy: ResourcePolicy, name: str = "", unusable: int = 0
 ) -> ZoneCapacity:
     """The formula, for a node or a zone of it."""
     margin = -(-capacity * (100 - policy.watermark_percent) // 100)
     system = max(used, reserved)
     cap = capacity * policy.cap_percent // 100
-    batch_real = max(0, min(capacity - margin - system - online, cap))
+    batch_real = max(0, min(capacity - margin - system - online - unusable, cap))
     return ZoneCapacity(
         name=name, capacity=capacity, margin=margin, system=system, online=online, cap=cap, batch_real=batch_real
     )

@@ -11,9 +11,11 @@ A size falls when somebody needs what it leaves, and grows when that has held fo
   newest size did not arrive, or when an offer is about to run out;
 - while schedulers may promise more than there is, and what was sent does not put that right when it arrives, rows are
   due that shrink by anything: those that leave the most, and no more of them than suffice. That is urgent; they fall
-  further than they must, as far as that is not allocated, or the next fluctuation of the load would be due again;
-- below what is allocated a row falls by whole drain steps: each such size warns applications. While more is allocated
-  than there is, by more than `DRAIN_PERCENT` of a drain step, it falls there at once and further than it must, so that
+  further than they must, as far as that is not allocated, or the next fluctuation of the load would be due again. One
+  that leaves next to nothing, as almost all of it is allocated, is not due for that;
+- below what is allocated a row falls by whole drain steps: each such size warns applications. The first fall below it
+  is for any overdraft that has lasted, and also goes further than it must. While more is allocated than there is, by
+  more than `DRAIN_PERCENT` of a drain step, it falls there at once and further than it must, so that
   nothing starts;
 - a row with more allocated than its size when it is first seen is due at once: somebody else's deadline may be running,
   and any size of ours moves it away;
@@ -156,6 +158,7 @@ def _too_large(ledger: ResourceLedger, rows: Sequence[_InTime]) -> Collection[Ro
         for entry, _, lowest, further, _ in rows
         if ledger.overcommitted and entry.newest > max(lowest, entry.allocated)
     }
+    leaves = {key: amount for key, amount in leaves.items() if amount * 100 >= ledger.drain_step * STEP_PERCENT}
     if ledger.shared:
         return leaves.keys()
     over = ledger.exposure - sum(max(row.belief - max(row.newest, row.allocated), 0) for row in ledger.rows)
@@ -185,8 +188,9 @@ def _decide(
         return DueResource(wanted=row.further, why="more is allocated than there is", urgent=True)
     if wanted < min(entry.newest, entry.allocated):
         step = entry.newest - max(entry.unit, ledger.drain_step)
-        drains = entry.newest >= entry.allocated or wanted <= step
-        return DueResource(wanted=wanted, why="it drains") if drains else DueResource(wanted=entry.newest)
+        if entry.newest < entry.allocated and wanted > step:
+            return DueResource(wanted=entry.newest)
+        return DueResource(wanted=min(wanted, max(_ahead_of(entry, ledger), entry.floor)), why="it drains")
     least = max(entry.unit, ledger.drain_step * STEP_PERCENT // 100)
     if shrinks and waiting and entry.newest - wanted >= least:
         others = any(cluster != entry.key.cluster for cluster in waiting)
@@ -204,9 +208,14 @@ def _decide(
 def _further(entry: RowEntry, ledger: ResourceLedger, lowest: int, ahead: int, *, overdrawn: bool) -> int:
     """A size a little smaller than it must be, in whole units, as far as that is neither allocated nor floor."""
     ahead = min(ahead, AHEAD_STEPS * ledger.drain_step)
-    further = min(entry.newest - ledger.drain_step * FURTHER_PERCENT // 100, lowest - ahead)
+    further = min(_ahead_of(entry, ledger), (lowest - ahead) // entry.unit * entry.unit)
     kept = entry.floor if overdrawn else max(entry.floor, _in_units(entry.allocated, entry))
-    return min(lowest, max(further // entry.unit * entry.unit, kept))
+    return min(lowest, max(further, kept))
+
+
+def _ahead_of(entry: RowEntry, ledger: ResourceLedger) -> int:
+    """The size from which the next fluctuation of the load will not be due again."""
+    return max(entry.newest - ledger.drain_step * FURTHER_PERCENT // 100, 0) // entry.unit * entry.unit
 
 
 def _capped(entry: RowEntry, ledger: ResourceLedger) -> bool:

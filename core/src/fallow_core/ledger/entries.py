@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fallow_core.ledger.capacity import BatchCapacity
 from fallow_core.ledger.rows import Row, RowKey
 from fallow_core.ledger.task_shapes import TaskShape
+from fallow_core.model.host_limit import HostLimit
 from fallow_core.model.policy import AccountPolicy, NodePolicy, PublishingPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.workload import Workload
@@ -79,8 +80,9 @@ class RowEntry:
     """One row and one resource. `target` is its part of the account's target, `size` what it should be sized to.
 
     `newest`: the size it was last sent, or the one in force; its belief where neither is known. `most`: what it may be
-    sized to by switch, ages and what the framework can use; `None` if that is no bound. `waits`: it would grow if
-    others believed in less. `reasons` says in words what else than sharing decides about `size`.
+    sized to by switch, ages and what the framework can use; `None` if that is no bound. `host_limit`: the limit of this
+    host that decides about that. `waits`: it would grow if others believed in less. `reasons` says in words what else
+    than sharing decides about `size`.
     """
 
     key: RowKey
@@ -93,6 +95,7 @@ class RowEntry:
     floor: int
     unit: int
     most: int | None
+    host_limit: HostLimit | None = None
     target: int = 0
     size: int = 0
     waits: bool = False

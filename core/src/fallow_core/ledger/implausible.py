@@ -36,7 +36,7 @@ def accepted(before: NodeSample, newest: NodeSample, now: float) -> tuple[NodeSa
 def wrong_usage(resource: ResourceName, usage: Usage, now: float) -> str:
     """What is wrong with a reading."""
     wrong = _time("its time", usage.measured_at) or _amounts(
-        {"capacity": usage.capacity, "used": usage.used, "batch_used": usage.batch_used}
+        {"capacity": usage.capacity, "used": usage.used, "batch_used": usage.batch_used, **usage.unusable}
     )
     if not wrong and usage.allocatable is not None:
         wrong = _amounts({"allocatable": usage.allocatable})

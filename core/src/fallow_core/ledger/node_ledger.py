@@ -91,6 +91,7 @@ def _row(inputs: NodeInputs, row: Row, resource: ResourceName, age: float | None
         floor=row.floor.amount(resource),
         unit=row.unit.amount(resource),
         most=most,
+        host_limit=row.most(resource)[1],
         reasons=(why,) if why else (),
     )
 
@@ -111,8 +112,8 @@ def _most(
     held = inputs.no_growth or _held(inputs, row, age)
     if held:
         return newest, f"{held}: no growth"
-    unit = row.unit.amount(resource)
-    return row.maximum.amount(resource) // unit * unit if row.maximum is not None else None, ""
+    most, limit = row.most(resource)
+    return most, "" if limit is None else limit.why
 
 
 def _withdrawn(inputs: NodeInputs, age: float | None) -> str:

@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from fallow_core.model.host_limit import HostLimit
 from fallow_hookspecs import NodeState, ReportRow, ResourceName, Resources
 
 ZERO = Resources(0, 0)
@@ -57,10 +58,11 @@ class Row:
 
     `partitions`: those whose pending requests it can serve; empty: all. `resend`: the newest size sent did not arrive,
     or somebody else changed it. `foreign` is a size in force that is none of ours; `foreign_why` says how it may have
-    come there, in words. `last_sent` is the newest size that was sent and not refused: a plugin may send it again by
-    itself. `arrived_sent_at` is when the newest size that was seen in force was sent; what is in flight from before is
-    believed, and no longer the newest. `refreshed_at` is when the framework last took a size. `refusal`: why the
-    framework did not take the newest size, since `refused_at`; `unknown`: it did not know the node then.
+    come there, in words. `limits`: what this host allows its daemon. `last_sent` is the newest size that was sent and
+    not refused: a plugin may send it again by itself. `arrived_sent_at` is when the newest size that was seen in force
+    was sent; what is in flight from before is believed, and no longer the newest. `refreshed_at` is when the framework
+    last took a size. `refusal`: why the framework did not take the newest size, since `refused_at`; `unknown`: it did
+    not know the node then.
     """
 
     key: RowKey
@@ -73,6 +75,7 @@ class Row:
     maximum: Resources | None = None
     started_at: float | None = None
     partitions: tuple[str, ...] = ()
+    limits: tuple[HostLimit, ...] = ()
     in_flight: tuple[Sent, ...] = ()
     resend: bool = False
     foreign: Resources | None = None
@@ -109,6 +112,18 @@ class Row:
         if self.in_force is None or self.in_flight or self.last_sent is not None:
             return False
         return larger(self.allocated, self.in_force) != self.in_force
+
+    def most(self, resource: ResourceName) -> tuple[int | None, HostLimit | None]:
+        """What it may be sized to in whole units, by the framework and the host; the limit of the host if that decides.
+
+        `None`: there is no bound.
+        """
+        unit = self.unit.amount(resource)
+        most = None if self.maximum is None else self.maximum.amount(resource) // unit * unit
+        limit = min((each for each in self.limits if each.resource == resource), key=lambda e: e.amount, default=None)
+        if limit is None or (most is not None and most <= limit.amount):
+            return most, None
+        return limit.amount // unit * unit, limit
 
     def newest(self, resource: ResourceName) -> int | None:
         """One resource of `newest_size`."""

@@ -158,11 +158,13 @@ class TerminationPolicy:
 class QosPolicy:
     """The policy of a node. A reading older than `stale_seconds` is ignored.
 
-    `release_on_exit`: an orderly stop restores all groups; otherwise their limits stay.
+    `release_on_exit`: an orderly stop restores all groups; otherwise their limits stay. `exempt`: paths of control
+    groups in which nothing is changed.
     """
 
     stale_seconds: float = 10.0
     release_on_exit: bool = False
+    exempt: tuple[str, ...] = ()
     cpu_suppress: CpuSuppressPolicy = field(default_factory=CpuSuppressPolicy)
     cgroup_reconcile: CgroupReconcilePolicy = field(default_factory=CgroupReconcilePolicy)
     identity: IdentityPolicy = field(default_factory=IdentityPolicy)

@@ -22,6 +22,7 @@ class Usage:
 
     `used`: all use including batch, without droppable page cache. `batch_used`: the use of processes below the daemons
     of frameworks. `allocatable`: what a kubelet gives to pods, before any amplification; `None` without a kubelet.
+    `unusable`: what is neither in use nor anybody's to use, by the reason: it is not lent.
     `zones`: the NUMA zones, if they are measured. `terms`: the raw readings, for explanation only. `measured_at`:
     monotonic seconds.
     """
@@ -31,6 +32,7 @@ class Usage:
     used: int
     batch_used: int
     allocatable: int | None = None
+    unusable: Mapping[str, int] = field(default_factory=dict)
     zones: tuple[Zone, ...] = ()
     terms: Mapping[str, int] = field(default_factory=dict)
 

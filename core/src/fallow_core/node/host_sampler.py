@@ -106,7 +106,7 @@ class HostSampler:
         self._cpu_before = _CpuReading(at=at, counters=counters, batch=batch)
         if before is None:
             raise SampleError("CPU use needs two readings, and this was the first")
-        busy_ticks = _busy_ticks(before.counters, counters)
+        busy_ticks, stolen_ticks = _ticks(before.counters, counters)
         elapsed = at - before.at
         batch = next_batch_cpu(before.batch, processes, self._batch, elapsed)
         self._cpu_before = _CpuReading(at=at, counters=counters, batch=batch)
@@ -115,16 +115,19 @@ class HostSampler:
         self._pass = replace(self._pass, cpu_milli=milli)
         capacity = counters.online_cpus * 1000
         used = min(capacity, math.ceil(busy_ticks * milli_per_tick))
+        stolen = min(capacity - used, math.ceil(stolen_ticks * milli_per_tick))
         return Usage(
             measured_at=at,
             capacity=capacity,
             used=used,
             batch_used=min(used, math.floor(batch.used_ticks * milli_per_tick)),
+            unusable={"stolen": stolen} if stolen else {},
             terms={
                 "online_cpus": counters.online_cpus,
                 "elapsed_milliseconds": round(elapsed * 1000),
                 "ticks_per_second": TICKS_PER_SECOND,
                 "busy_ticks": busy_ticks,
+                "stolen_ticks": stolen_ticks,
                 "batch_ticks": round(batch.used_ticks),
                 "batch_processes": len(self._batch),
             },
@@ -135,22 +138,28 @@ class HostSampler:
         memory_bytes = {process: self._files.memory_bytes(process) for process in self._batch}
         self._pass = replace(self._pass, memory_bytes=memory_bytes)
         batch_bytes = sum(memory_bytes.values())
-        used = memory.total_bytes - memory.available_bytes
+        used = memory.total_bytes - memory.unused_bytes
         return Usage(
             measured_at=self._clock(),
             capacity=memory.total_bytes,
             used=used,
             batch_used=min(used, batch_bytes),
+            unusable={"behind watermarks": memory.unusable_bytes} if memory.unusable_bytes else {},
             terms={
                 "memory_total_bytes": memory.total_bytes,
-                "memory_available_bytes": memory.available_bytes,
+                "memory_unused_bytes": memory.unused_bytes,
+                "memory_behind_watermarks_bytes": memory.unusable_bytes,
+                "memory_in_cpu_lists_bytes": memory.in_cpu_lists_bytes,
                 "batch_memory_bytes": batch_bytes,
                 "batch_processes": len(self._batch),
             },
         )
 
 
-def _busy_ticks(before: CpuCounters, now: CpuCounters) -> int:
+def _ticks(before: CpuCounters, now: CpuCounters) -> tuple[int, int]:
+    """Busy and stolen ticks since the reading before. Kernels are known whose stolen time falls now and then: the
+    counter of a virtual machine that was moved. That is no stolen time.
+    """
     if now.online_cpus != before.online_cpus:
         raise SampleError(
             f"the number of online CPUs went from {before.online_cpus} to {now.online_cpus}; "
@@ -158,4 +167,4 @@ def _busy_ticks(before: CpuCounters, now: CpuCounters) -> int:
         )
     if now.busy_ticks < before.busy_ticks:
         raise SampleError(f"CPU time of the host went backwards, from {before.busy_ticks} to {now.busy_ticks} ticks")
-    return now.busy_ticks - before.busy_ticks
+    return now.busy_ticks - before.busy_ticks, max(now.stolen_ticks - before.stolen_ticks, 0)

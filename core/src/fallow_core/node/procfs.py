@@ -4,7 +4,6 @@ A file that cannot be read, or has another format, is a `SampleError` that names
 """
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fallow_core.errors import SampleError
+from fallow_core.node.memory_info import PAGE_BYTES, MemoryInfo, memory_info
 from fallow_hookspecs import Process, proc_stat
 
 PROC_ROOT = Path("/proc")
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-_CPU_LIST_COUNT = re.compile(rb"^ +count: +(\d+)$", re.MULTILINE)
+_MEMORY = ((b"MemTotal:", None), (b"MemAvailable:", None), (b"MemFree:", b"0"))
 READ_BYTES = 4096
 """More than the size of /proc/PID/stat and statm."""
 
@@ -28,18 +27,14 @@ ReadProcess = Callable[[int, str], bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuCounters:
-    """CPU time that this host has used since boot, on all CPUs, and the number of online CPUs."""
+    """CPU time that this host has used since boot, on all CPUs, and the number of online CPUs.
+
+    `stolen_ticks`: time in which a CPU had work, and the hypervisor ran something else on it.
+    """
 
     busy_ticks: int
     online_cpus: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryInfo:
-    """Memory of the host. Available memory includes droppable page cache, and free pages in the lists of CPUs."""
-
-    total_bytes: int
-    available_bytes: int
+    stolen_ticks: int = 0
 
 
 class ProcessMemory(NamedTuple):
@@ -78,7 +73,8 @@ class ProcessStat:
 def read_cpu(proc_root: Path) -> CpuCounters:
     """CPU counters of the host.
 
-    User time includes guest time. Idle and iowait are no use; stolen time is used by other hosts.
+    User time includes guest time. Idle and iowait are no use; stolen time is used by other hosts. Kernels before 2.6.11
+    do not report it.
     """
     path = proc_root / "stat"
     lines = [line.split() for line in _content(path).splitlines() if line.startswith(b"cpu")]
@@ -88,28 +84,32 @@ def read_cpu(proc_root: Path) -> CpuCounters:
         raise _strange(
             path, "a line 'cpu' of at least 7 counters and one line a CPU", b"\n".join(map(b" ".join, lines))
         )
-    user, nice, system, _idle, _iowait, irq, softirq = _numbers(path, total[:7])
-    return CpuCounters(busy_ticks=user + nice + system + irq + softirq, online_cpus=online)
+    user, nice, system, _idle, _iowait, irq, softirq, *more = _numbers(path, total[:8])
+    return CpuCounters(busy_ticks=user + nice + system + irq + softirq, online_cpus=online, stolen_ticks=sum(more))
 
 
 def read_memory(proc_root: Path) -> MemoryInfo:
     """Memory of the host in bytes.
 
-    From Linux 6.7 on the kernel keeps up to an eighth of the memory, after processes freed it, in lists of each CPU for
-    minutes. MemFree and MemAvailable exclude these pages although every allocation can use them. Without adding them,
-    the end of a task would seem to free nothing.
+    :raises SampleError: a file cannot be read, or says what cannot be.
     """
     path = proc_root / "meminfo"
     lines = [line.split() for line in _content(path).splitlines()]
     kibibytes = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == b"kB"}
-    total, available = kibibytes.get(b"MemTotal:"), kibibytes.get(b"MemAvailable:")
-    if total is None or available is None:
+    found = [kibibytes.get(name, default) for name, default in _MEMORY]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
         raise _strange(path, "MemTotal and MemAvailable in kB", b", ".join(map(b" ".join, lines)))
-    total_kib, available_kib = _numbers(path, [total, available])
-    if not 0 < total_kib >= available_kib:
-        raise SampleError(f"{path}: expected MemAvailable within MemTotal, found {available_kib} of {total_kib} kB")
-    total_bytes, available_bytes = total_kib * 1024, available_kib * 1024 + _in_cpu_lists_bytes(proc_root)
-    return MemoryInfo(total_bytes=total_bytes, available_bytes=min(available_bytes, total_bytes))
+    total, available, free = _numbers(path, known)
+    if not 0 < total >= max(available, free):
+        raise SampleError(
+            f"{path}: expected MemAvailable and MemFree within MemTotal, found {available} and {free} of {total} kB"
+        )
+    try:
+        zones = (proc_root / "zoneinfo").read_bytes()
+    except OSError:
+        zones = b""
+    return memory_info(total * 1024, free * 1024, available * 1024, zones)
 
 
 def read_processes(proc_root: Path, read: Callable[[int], ProcessStat | None] | None = None) -> dict[int, ProcessStat]:
@@ -157,15 +157,6 @@ def read_process_memory(proc_root: Path, pid: int, read: ReadProcess | None = No
         raise _strange(path, "7 numbers of pages", raw)
     _size, resident, shared = _numbers(path, fields[:3])
     return ProcessMemory((resident - shared) * PAGE_BYTES, shared * PAGE_BYTES)
-
-
-def _in_cpu_lists_bytes(proc_root: Path) -> int:
-    """Free memory in the lists of CPUs; 0 if the kernel does not report it."""
-    try:
-        content = (proc_root / "zoneinfo").read_bytes()
-    except OSError:
-        return 0
-    return sum(map(int, _CPU_LIST_COUNT.findall(content))) * PAGE_BYTES
 
 
 def _content(path: Path) -> bytes:

@@ -15,12 +15,14 @@ from fallow_core.errors import CgroupError
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
-from fallow_core.node.procfs import PAGE_BYTES, PROC_ROOT, TICKS_PER_SECOND
+from fallow_core.node.memory_info import in_cpu_lists_bytes
+from fallow_core.node.procfs import PROC_ROOT, TICKS_PER_SECOND
 
 _READ_BYTES = 1 << 16
-_MEMORY = re.compile(rb"MemTotal: +(\d+) kB\n(?:.*\n)?MemAvailable: +(\d+) kB\n")
+_ALL_BYTES = 1 << 22
+"""More than the size of a file with a few lines for each zone and CPU."""
+_MEMORY = re.compile(rb"MemTotal: +(\d+) kB\n(?:MemFree: +(\d+) kB\n)?MemAvailable: +(\d+) kB\n")
 _CPU = re.compile(rb"^cpu +(\d+) (\d+) (\d+) \d+ \d+ (\d+) (\d+) ")
-_LISTED = re.compile(rb"^ +count: +(\d+)$", re.MULTILINE)
 _USAGE = re.compile(rb"^(?:usage_usec )?(\d+)$", re.MULTILINE)
 _NANOSECONDS = {"cpuacct.usage": 1, "cpu.stat": 1000}
 
@@ -45,6 +47,18 @@ class KeptFile:
             except OSError:
                 self.close()
         return b""
+
+    def read_all(self) -> bytes:
+        """The whole content, where the kernel may return it in several parts; empty after a failure."""
+        content = part = self.read()
+        try:
+            while part and self._descriptor is not None and len(content) < _ALL_BYTES:
+                part = os.pread(self._descriptor, _READ_BYTES, len(content))
+                content += part
+        except OSError:
+            self.close()
+            return b""
+        return content
 
     def close(self) -> None:
         """Close it until the next read."""
@@ -104,9 +118,10 @@ class QuickProbe:
         found = _MEMORY.match(self._memory.read())
         if found is None:
             return None
-        used = (int(found[1]) - int(found[2])) * 1024
+        total, free, available = (int(each or 0) * 1024 for each in found.groups())
+        used = total - max(free, available)
         if used >= near:
-            used -= sum(map(int, _LISTED.findall(self._zones.read()))) * PAGE_BYTES
+            used -= in_cpu_lists_bytes(total, free, self._zones.read_all())
         return max(used, 0)
 
     def cpu(self, groups: Iterable[str]) -> CpuReading | None:

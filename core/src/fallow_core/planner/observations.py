@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.rows import ZERO, Row, RowKey, at_least
 from fallow_core.ledger.task_shapes import mib_per_core
+from fallow_core.model.host_limit import HostLimit
 from fallow_core.model.policy import AccountPolicy
 from fallow_core.model.sample import NodeSample
 from fallow_core.model.task import ObservedTask
@@ -32,7 +33,8 @@ class NodeObservation:
     """One node. `unsure`: why it is not known what on the node is batch; empty if it is.
 
     `floors_given_up`: until when, of rows whose floor keeps losing tasks to pressure. `daemons`: how many of frameworks
-    run there, where no row tells it.
+    run there, where no row tells it. `limits`: what the host allows a daemon, by cluster and the framework's name of
+    its node, which is empty where that is not known.
     """
 
     sample: NodeSample = field(default_factory=NodeSample)
@@ -41,10 +43,14 @@ class NodeObservation:
     unsure: str = ""
     floors_given_up: Mapping[RowKey, float] = field(default_factory=dict)
     daemons: int = 0
+    limits: Mapping[tuple[str, str], tuple[HostLimit, ...]] = field(default_factory=dict)
 
-    def with_tasks(self, row: Row) -> Row:
-        """The row with no less allocated than its tasks that are seen here were promised."""
-        return at_least(row, self.tasks.get(row.key, NO_TASKS).requested)
+    def seen(self, row: Row) -> Row:
+        """The row with what is seen here: no less is allocated than its tasks were promised, and the host's limits."""
+        row = at_least(row, self.tasks.get(row.key, NO_TASKS).requested)
+        cluster = row.key.cluster
+        limits = self.limits.get((cluster, row.key.framework_node), self.limits.get((cluster, ""), ()))
+        return row if limits == row.limits else replace(row, limits=limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,4 +66,4 @@ def _rows_here(state: PlannerState, rows: Iterable[Row]) -> Iterable[Row]:
     for row in rows:
         node = state.nodes.get(row.key.node)
         if node is not None and node.ledger is not None:
-            yield node.observation.with_tasks(row)
+            yield node.observation.seen(row)

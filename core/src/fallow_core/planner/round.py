@@ -174,7 +174,7 @@ def _compute(
 def _rows(state: PlannerState, node: str, clusters: Mapping[str, ClusterObservation]) -> list[Row]:
     observation = state.nodes[node].observation
     return [
-        observation.with_tasks(clusters[name].rows[key])
+        observation.seen(clusters[name].rows[key])
         for name in clusters
         for key in sorted(state.clusters[name].rows.get(node, ()))
     ]

@@ -7,11 +7,12 @@ allowed  = capacity − margin − others, from minimum × capacity to cap      
 outside  = batch_used − used by the tasks in groups          daemons, and tasks without a group
 limit    = allowed − outside, at least minimum × capacity
 
-Groups share the limit in proportion to the requests of their tasks; while the limit is short, none gets much more than
-twice its use. The formula depends only on use that throttling of batch does not change, so it does not oscillate.
+Groups share the limit in proportion to the requests of their tasks; a group without any request counts as if each of
+its tasks had requested the mean of all others. While the limit is short, none gets much more than twice its use. The
+formula depends only on use that throttling of batch does not change, so it does not oscillate.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fallow_core.ledger.capacity import BatchCapacity
@@ -27,10 +28,11 @@ STEP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupUse:
-    """The use and the requests of the tasks in one batch group, in milli-cores."""
+    """The use and the requests of the tasks in one batch group, in milli-cores, and how many tasks there are."""
 
     used: int
     requested: int
+    tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +112,16 @@ def _step(measured_at: float, capacity: BatchCapacity, policy: CpuSuppressPolicy
 
 def _shared(limit: int, groups: Mapping[str, GroupUse]) -> dict[str, int]:
     names = sorted(groups)
-    weights = [max(groups[name].requested, 1) for name in names]
+    weights = _weights([groups[name] for name in names])
     wanted = [max(2 * groups[name].used, LEAST_MILLI) for name in names]
     first = level(limit, [Bounds(weight=w, lower=LEAST_MILLI, upper=u) for w, u in zip(weights, wanted, strict=True)])
     shares = level(limit, [Bounds(weight=w, lower=s) for w, s in zip(weights, first, strict=True)])
     return dict(zip(names, shares, strict=True))
+
+
+def _weights(groups: Sequence[GroupUse]) -> list[int]:
+    """A missing request is not zero: a framework that says none of CPU would get nothing beside one that does."""
+    known = [group for group in groups if group.requested > 0]
+    tasks = max(sum(group.tasks for group in known), 1)
+    mean = max(sum(group.requested for group in known) // tasks, 1)
+    return [group.requested if group.requested > 0 else mean * max(group.tasks, 1) for group in groups]

@@ -282,6 +282,7 @@ class NodeProcess(Protection):
             probe_problems=tuple(self.prober.missing),
             throttle_problems=tuple(self._throttle_problems()),
             changed_groups=self.throttling.changed_groups(),
+            exempt_groups=self.throttling.exempt_groups(),
             shortfalls=shortfalls(self.evictor),
         )
 

@@ -12,8 +12,10 @@ from fallow_core.config.settings import Config, PluginLoader
 from fallow_core.controller.controller import Controller
 from fallow_core.controller.grant_writer import GrantWriter
 from fallow_core.log import event
+from fallow_core.model.host_limit import HostLimit
 from fallow_core.model.policy import ExitMode, PublishingMode, PublishingPolicy
 from fallow_core.model.sample import NodeSample
+from fallow_core.node.daemon_limits import DaemonLimits
 from fallow_core.planner.observations import NodeObservation, task_sums
 from fallow_core.plugins import discovery
 from fallow_core.plugins.session import ClusterSession
@@ -57,6 +59,7 @@ class Standalone(NodeProcess):
             wall_clock=time.time,
         )
         self.requests = RunRequests(self.controller, self._sources())
+        self.daemon_limits = DaemonLimits(self.throttling.hierarchies, self.throttling.originals)
         self._rows = None if row_file is None else GrantWriter(row_file)
 
     @property
@@ -98,6 +101,7 @@ class Standalone(NodeProcess):
             tasks=task_sums(tasks),
             unsure=self._unsure(now),
             floors_given_up=self.evictor.floors_given_up(now),
+            limits=self._limits_of_daemons(now),
         )
         self.controller.tick({name: observation})
         if self._rows is not None:
@@ -123,6 +127,15 @@ class Standalone(NodeProcess):
                 why = "its tasks are not listed" if found is None else found.reason or "its list of tasks is old"
                 return f"{cluster.name}: {why}"
         return self.evictor.unsure(self.sample, self._daemons())
+
+    def _limits_of_daemons(self, now: float) -> dict[tuple[str, str], tuple[HostLimit, ...]]:
+        """What this host allows each daemon, by cluster and the framework's name of the node."""
+        found = self.daemon_limits.of(self._daemons(), self.sampler.batch.processes, self.sample, now)
+        return {
+            (name, each.framework_node or ""): found.get(each.process, ())
+            for name, cluster in self.clusters.items()
+            for each in cluster.daemons.get(self.node.name, ())
+        }
 
     def _listing(self) -> list[ClusterSession]:
         """The clusters whose plugin lists tasks."""

@@ -11,7 +11,7 @@ from fallow_core.agent.probing.schedule import ProbeDue, ProbeReading, ProbeStat
 from fallow_core.config.settings import Config
 from fallow_core.errors import CgroupError
 from fallow_core.model.qos_policy import StrategyMode
-from fallow_core.model.sample import NodeSample, Usage
+from fallow_core.model.sample import NodeSample
 from fallow_core.node.cgroups.files import Files
 from fallow_core.node.cgroups.find import find
 from fallow_core.node.cgroups.hierarchy import Hierarchy
@@ -144,5 +144,5 @@ def with_others(sample: NodeSample, others_milli: int, at: float) -> NodeSample:
     others = min(others_milli, cpu.capacity)
     batch = min(cpu.batch_used, cpu.capacity - others)
     terms = {**cpu.terms, "others_at_a_quick_probe": others}
-    newer = Usage(measured_at=at, capacity=cpu.capacity, used=others + batch, batch_used=batch, terms=terms)
+    newer = replace(cpu, measured_at=at, used=others + batch, batch_used=batch, terms=terms)
     return NodeSample(cpu=newer, memory=sample.memory)

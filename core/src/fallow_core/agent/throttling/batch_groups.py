@@ -22,6 +22,7 @@ from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.node.task_usage import BatchPass
 from fallow_hookspecs import Process, TaskPlacement
 
+EXEMPT = " is exempt, by qos.exempt: /"
 NAMES = 1024
 """The names of so many tasks are kept: each is needed several times at each round."""
 
@@ -65,6 +66,7 @@ class BatchGroups:
         self.strangers: dict[str, str] = {}
         self._not_batch: dict[str, str] = {}
         self._left_alone: dict[str, str] = {}
+        self._exempt: Collection[str] = ()
         self._hierarchy = hierarchy
         self._own_name = own_name
         self._memberships = memberships
@@ -80,11 +82,13 @@ class BatchGroups:
         now: float,
         left_alone: Collection[Process] = (),
         changed: Container[str] = (),
+        exempt: Collection[str] = (),
     ) -> dict[str, BatchGroup]:
         """The groups of batch by path, without groups that contain other processes too. All `tasks` have members.
 
         :param left_alone: the batch processes that may not be throttled.
         :param changed: the groups that do not have their original values.
+        :param exempt: groups in which nothing may be changed. A limit of a group above would hold there too.
         """
         self.ungrouped = {}
         groups: dict[str, BatchGroup] = {}
@@ -101,8 +105,10 @@ class BatchGroups:
         groups = _outermost(groups)
         self._check(groups, batch, now, changed)
         self._find_left_alone(groups, members, left_alone, now)
-        for path in self.foreign.keys() & groups.keys():
-            self.ungrouped |= {task.key: self.foreign[path] for task in groups.pop(path).tasks}
+        self._exempt = exempt
+        for path in list(groups):
+            if why := self.foreign(path):
+                self.ungrouped |= {task.key: why for task in groups.pop(path).tasks}
         for group in groups.values():
             if group.home is not None:
                 self._find_to_move(group, members, now)
@@ -111,10 +117,11 @@ class BatchGroups:
             self._parsed = {process: parsed for process, parsed in self._parsed.items() if process in batch.batch}
         return groups
 
-    @property
-    def foreign(self) -> Mapping[str, str]:
-        """The groups that contain more than batch that may be throttled, and why."""
-        return self._not_batch | self._left_alone
+    def foreign(self, path: str) -> str:
+        """Why a group may not be throttled: it contains more than batch that may be, or is exempt; empty if it may."""
+        exempt = (one for one in self._exempt if f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/"))
+        exempt_by = next((f"/{path}{EXEMPT}{one}" for one in exempt), "")
+        return exempt_by or self._left_alone.get(path) or self._not_batch.get(path, "")
 
     def reread(self, processes: Iterable[Process]) -> None:
         """Read the groups of these processes again: they were moved."""

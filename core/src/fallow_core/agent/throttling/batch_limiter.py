@@ -83,8 +83,10 @@ class BatchLimiter:
             left_alone = {each for key, own in members.items() if key.cluster not in clusters for each in own}
         for tree in self.trees:
             if tree in used:
-                known, changed = self.placements.known, tree.writer.changed_groups
-                tree.groups = tree.finder.find(tasks, members, known, batch, view.now, left_alone, changed)
+                known, exempt, changed = self.placements.known, self.policy.exempt, tree.writer.changed_groups
+                tree.groups = tree.finder.find(
+                    tasks, members, known, batch, view.now, left_alone=left_alone, exempt=exempt, changed=changed
+                )
                 tree.release_unused(clusters, changes=self._changes(tree), creates=self._creates(tree))
             else:
                 tree.release_all()
@@ -211,4 +213,5 @@ def _use(view: NodeView, group: BatchGroup) -> GroupUse:
     return GroupUse(
         used=sum(view.use(task, "cpu") or 0 for task in group.tasks),
         requested=sum(task.requested.cpu_milli for task in group.tasks),
+        tasks=len(group.tasks),
     )

@@ -2,17 +2,21 @@
 
 The order of writes is such that the kernel refuses none: when a limit shrinks, the groups below are written first; when
 it grows, the group itself (v1 refuses a group more than the group above it has). Every file is read anew with each
-call, so changes by others are noticed. Only the original value of a file is saved before its first write.
+call, so changes by others are noticed. Only the original value of a file is saved before its first write. A limit that
+somebody else sets later is the original one from then on, so the lower one of theirs and ours is in force.
 """
 
 import contextlib
 import errno
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from fallow_core.agent.throttling.cgroup_plan import CgroupPlan, Change, GroupTarget, in_safe_order
 from fallow_core.agent.throttling.changed_groups import ChangedGroups
+from fallow_core.agent.throttling.refusals import Refusals
 from fallow_core.errors import CgroupError, FallowError
 from fallow_core.log import event
 from fallow_core.model.control_file import ControlFile, controller_of, file_name
@@ -22,6 +26,15 @@ from fallow_core.state.original_values import ChangedGroup, OriginalValuesFile
 
 log = logging.getLogger("fallow.agent")
 
+REPEAT_SECONDS = 600.0
+"""How often the same problem of a group, or the same change by others, is logged."""
+_CHOSEN = {
+    ControlFile.LIMIT: re.compile(r"-1|\d{1,15}|(max|\d{1,15}) \d{1,7}"),
+    ControlFile.MEMORY: re.compile(r"max|\d{1,19}"),
+    ControlFile.CPUS: re.compile(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*"),
+}
+"""The texts of limits that somebody may have chosen: anything else is not taken for an original value."""
+
 
 class CgroupWriter:
     """Changes the groups of one hierarchy. `problems`: by group, why the last change of it failed.
@@ -29,7 +42,9 @@ class CgroupWriter:
     `writes` and `resets` count values that were written, and values that others changed afterwards.
     """
 
-    def __init__(self, hierarchy: Hierarchy, file: OriginalValuesFile) -> None:
+    def __init__(
+        self, hierarchy: Hierarchy, file: OriginalValuesFile, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.problems: dict[str, str] = {}
         self.resets = 0
         self.writes = 0
@@ -39,6 +54,9 @@ class CgroupWriter:
         self._controllers = (hierarchy.controller, *hierarchy.also)
         self._needed = next(self._name(file) for file in ControlFile if controller_of(file) == hierarchy.controller)
         self._written: dict[tuple[str, ControlFile], str] = {}
+        self._clock = clock
+        self._refusals = Refusals(clock)
+        self._logged: dict[tuple[str, str], float] = {}
 
     @property
     def changed_groups(self) -> Mapping[str, ChangedGroup]:
@@ -132,6 +150,7 @@ class CgroupWriter:
     def _forget_if_replaced(self, group: str) -> None:
         if self._changed.forget_if_replaced(group):
             self._written = {key: text for key, text in self._written.items() if key[0] != group}
+            self._refusals.forget(group)
 
     def _group_of(self, path: str) -> str:
         return path.removeprefix(self._hierarchy.path("")).rpartition("/")[0].strip("/")
@@ -156,14 +175,21 @@ class CgroupWriter:
         return f"{error.filename or self._hierarchy.path(group)}: {error.strerror}"
 
     def _note(self, group: str, problem: str) -> None:
-        if self.problems.get(group) != problem:
+        if self._is_news(group, problem):
             event(log, logging.WARNING, "group_not_changed", group=f"/{group}", reason=problem)
         self.problems[group] = problem
+
+    def _is_news(self, group: str, text: str) -> bool:
+        """Whether to log a text about a group. Numbers in it differ each time, and say nothing new."""
+        now, key = self._clock(), (group, re.sub(r"\d+", "N", text))
+        self._logged = {key: at for key, at in self._logged.items() if now - at < REPEAT_SECONDS}
+        return self._logged.setdefault(key, now) == now
 
     def _apply(self, group: str, target: GroupTarget) -> None:
         self._forget_if_replaced(group)
         if self._hierarchy.identity(group) is None:
             return
+        self._adopt_limits(group, target)
         if "cpuset" in self._controllers:
             self._set_cpus(group, target)
         changes = self._plan.changes(group, target)
@@ -177,39 +203,51 @@ class CgroupWriter:
             changes += self._plan.limits_below(group, text)
         try:
             self._carry_out(group, changes, target.clusters)
-        except OSError as error:
-            if error.errno != errno.EINVAL or self._hierarchy.version != 1:
-                raise
+        except OSError:
             # v1 refuses the limit because a group below has a higher one. This is rare, so it is not checked before.
             limit = self._plan.change(group, ControlFile.LIMIT, text)
-            self._carry_out(group, [limit, *self._plan.limits_below(group, text)], target.clusters)
+            changes = [limit, *self._plan.limits_below(group, text)]
+            self._carry_out(group, changes, target.clusters, again=True)
+
+    def _adopt_limits(self, group: str, target: GroupTarget) -> None:
+        """Take limits that others set since Fallow's last write for the original ones. On v1 this includes CPU limits
+        of the groups below, which Fallow may have had to lower.
+        """
+        below = (one for one in self.changed_groups if one.startswith(f"{group}/"))
+        limits = [(group, file) for file in _CHOSEN if file not in target.untouched]
+        limits += [(one, ControlFile.LIMIT) for one in below]
+        for one, file in limits:
+            if file not in self._changed.originals(one):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                found = self._hierarchy.read(one, self._name(file))
+                if self._written.setdefault((one, file), found) != found and _CHOSEN[file].fullmatch(found):
+                    self._notice(one, file, found)
+                    self._changed.replace_original(one, file, found)
 
     def _set_cpus(self, group: str, target: GroupTarget) -> None:
         """A failure does not prevent the other changes."""
         try:
             changes = self._plan.cpu_changes(group, target.cpus)
             self._changed.save_originals(changes, target.clusters)
-            for change in changes:
-                self._write(change)
+            self._write_all(changes)
         except OSError as error:
             self._plan.skipped = self._reason(group, error)
         except CgroupError as error:
             self._plan.skipped = str(error)
 
-    def _carry_out(self, group: str, changes: Iterable[Change | None], clusters: frozenset[str]) -> None:
+    def _carry_out(
+        self, group: str, changes: Iterable[Change | None], clusters: frozenset[str], *, again: bool = False
+    ) -> None:
+        """Write what is due, and after a failure the rest.
+
+        :param again: a CPU limit that is refused is refused for good; on v1 it may be for a group below, which the next
+            attempt writes too.
+        """
         due = [change for change in changes if change is not None]
         self._changed.save_originals([change for change in due if change.group == group or not change.grows], clusters)
-        failed = ""
-        for change in in_safe_order(due):
-            try:
-                self._write(change)
-            except (OSError, CgroupError) as error:
-                if change.file is ControlFile.LIMIT:
-                    raise
-                path = self._hierarchy.path(change.group, self._name(change.file))
-                failed = failed or (f"{path}: {error.strerror}" if isinstance(error, OSError) else str(error))
-        if failed:
-            raise CgroupError(failed)  # all other changes are done
+        tries_again = self._hierarchy.version == 1 and not again
+        self._write_all(in_safe_order(due), ends=ControlFile.LIMIT, tries_limits_again=tries_again)
 
     def _release(self, group: str) -> None:
         self._forget_if_replaced(group)
@@ -230,16 +268,14 @@ class CgroupWriter:
     def _restore_files(self, groups: Collection[str]) -> None:
         created = tuple(f"{one}/" for one in groups if self.changed_groups[one].home is not None)
         for one in sorted((one for one in groups if not f"{one}/".startswith(created)), key=lambda one: one.count("/")):
-            for change in self._plan.cpu_changes(one, None):
-                self._write(change)
+            self._write_all(self._plan.cpu_changes(one, None))
         changes = [
             self._plan.change(one, file, None)
             for one in groups
             for file in ControlFile
             if file in self._changed.originals(one) and file is not ControlFile.CPUS
         ]
-        for change in in_safe_order(change for change in changes if change is not None):
-            self._write(change)
+        self._write_all(in_safe_order(change for change in changes if change is not None))
 
     def _notice(self, group: str, file: ControlFile, found: str) -> None:
         """Count and log a value that is not the one that was written."""
@@ -247,8 +283,42 @@ class CgroupWriter:
         if written is not None and written != found:
             self.resets += 1
             path = self._hierarchy.path(group, self._name(file))
-            event(log, logging.WARNING, "group_changed_by_others", file=path, was=written, found=found)
+            if self._is_news(group, f"{path} {written} {found}"):
+                event(log, logging.WARNING, "group_changed_by_others", file=path, was=written, found=found)
             del self._written[group, file]
+
+    def _write_all(
+        self, changes: Iterable[Change], *, ends: ControlFile | None = None, tries_limits_again: bool = False
+    ) -> None:
+        """Write changes in this order. One that fails, or whose group vanished, leaves no other one undone.
+
+        :param ends: a failure of this file leaves the rest undone.
+        :raises OSError: with `tries_limits_again`, a CPU limit was refused, which is not noted.
+        :raises CgroupError: some failed, or are not tried as the kernel refused them before.
+        """
+        failed = ""
+        for change in changes:
+            if refused := self._refusals.why(change.group, change.file):
+                failed = failed or refused
+                continue
+            path = self._hierarchy.path(change.group, self._name(change.file))
+            try:
+                self._write(change)
+            except OSError as error:
+                if self._hierarchy.identity(change.group) is None:
+                    continue
+                if change.file is ControlFile.LIMIT and tries_limits_again and error.errno == errno.EINVAL:
+                    raise
+                reason = self._refusals.note(change.group, change.file, error, path)
+                if change.file is ends:
+                    raise CgroupError(reason) from error
+                failed = failed or reason
+            except CgroupError as error:
+                failed = failed or str(error)
+            else:
+                self._refusals.taken(change.group, change.file)
+        if failed:
+            raise CgroupError(failed)
 
     def _write(self, change: Change) -> None:
         name = self._name(change.file)
@@ -275,6 +345,16 @@ class CgroupWriter:
             with contextlib.suppress(FileNotFoundError):  # its controller is not passed on to the child
                 before = self._hierarchy.read(child, name)
                 change = Change(group=child, file=file, before=before, text=text, grows=False)
-                if before != text and not (file is ControlFile.MEMORY and self._plan.uses_more(change)):
+                if before == text or (file is ControlFile.MEMORY and self._plan.uses_more(change)):
+                    continue
+                if refused := self._refusals.why(child, file):
+                    self._plan.skipped = refused
+                    continue
+                try:
                     self._hierarchy.write(child, name, text)
-                    self.writes += 1
+                except OSError as error:
+                    raise CgroupError(
+                        self._refusals.note(child, file, error, self._hierarchy.path(child, name))
+                    ) from error
+                self._refusals.taken(child, file)
+                self.writes += 1

@@ -40,6 +40,14 @@ class ChangedGroups:
         if groups != self.groups:
             self._save({name: group for name, group in groups.items() if self._is_there(name, group)})
 
+    def replace_original(self, group: str, file: ControlFile, text: str) -> None:
+        """Take a value that somebody else chose meanwhile for the original one.
+
+        :raises StateError: it cannot be saved.
+        """
+        changed = self.groups[group]
+        self._save({**self.groups, group: replace(changed, originals={**changed.originals, file: text})})
+
     def save(self, group: str, changed: ChangedGroup) -> None:
         """Add a group, or replace its entry.
 

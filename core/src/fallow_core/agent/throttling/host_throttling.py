@@ -3,10 +3,12 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from fallow_core.agent.throttling import batch_groups
 from fallow_core.agent.throttling.batch_limiter import OWN_PREFIX, BatchLimiter
 from fallow_core.agent.throttling.memberships import Memberships
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.config.settings import Config
+from fallow_core.model.control_file import ControlFile
 from fallow_core.model.qos_policy import Placing, QosPolicy, StrategyMode
 from fallow_core.model.task import TaskKey
 from fallow_core.node.cgroups import cpu, cpuset
@@ -25,14 +27,15 @@ from fallow_hookspecs import Node, Process
 class HostThrottling:
     """`limiter` is `None` if this host has no CPU control groups; `missing` then says why.
 
-    `lacking`: for each controller that this host does not have, the reason. `policy`: that of the newest round.
+    `hierarchies`: by controller; `lacking`: for each controller that this host does not have, the reason. `policy`:
+    that of the newest round.
     """
 
     def __init__(self, node: Node, config: Config, files: Files | None = None) -> None:
         self.missing = ""
         self.policy = config.qos
         self.limiter: BatchLimiter | None = None
-        found, self.lacking = hierarchies(files or Files(), str(config.host_root))
+        found, self.lacking = self.hierarchies, _ = hierarchies(files or Files(), str(config.host_root))
         unused = {name: OriginalValuesFile(config.state_dir, controller=name) for name in self.lacking}
         self._unreachable = {group: self.lacking[name] for name, file in unused.items() for group in file.load()}
         self._files = list(unused.values())
@@ -122,6 +125,21 @@ class HostThrottling:
         writers = [tree.writer for tree in self.limiter.trees]
         changed = {group: writer.problems.get(group, "") for writer in writers for group in writer.changed_groups}
         return self._unreachable | changed
+
+    def exempt_groups(self) -> dict[str, int]:
+        """The groups in which nothing is changed, with the number of tasks that are not throttled for it."""
+        reasons = {} if self.limiter is None else self.limiter.cpu.finder.ungrouped
+        return {
+            group: sum(why.endswith(batch_groups.EXEMPT + group) for why in reasons.values())
+            for group in self.policy.exempt
+        }
+
+    def originals(self, hierarchy: Hierarchy, group: str) -> Mapping[ControlFile, str]:
+        """The original values of a group that was changed; empty if it was not."""
+        trees = () if self.limiter is None else self.limiter.trees
+        writers = (tree.writer for tree in trees if tree.hierarchy.mount == hierarchy.mount)
+        changed = next((writer.changed_groups.get(group) for writer in writers), None)
+        return {} if changed is None else changed.originals
 
     def _lacking(self, controller: str, mode: StrategyMode) -> list[str]:
         return [self.lacking[controller]] if mode is StrategyMode.ENFORCE and controller in self.lacking else []

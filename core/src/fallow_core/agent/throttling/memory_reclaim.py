@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fallow_core.agent.throttling.batch_groups import BatchGroup
+from fallow_core.agent.throttling.refusals import RETRY_SECONDS, UNSUPPORTED
 from fallow_core.agent.throttling.tree import Tree
 from fallow_core.errors import CgroupError
 from fallow_core.log import event
@@ -24,12 +25,16 @@ REMEMBERED_STEPS = 50
 
 @dataclass(slots=True, kw_only=True)
 class ReclaimStep:
-    """One step, decided at `at`. `reclaimed`: how much the charge of each group fell, once the step is `finished`."""
+    """One step, decided at `at`. `reclaimed`: how much the charge of each group fell, once the step is `finished`.
+
+    `unsupported`: the groups whose kernel refused it for good, and why.
+    """
 
     at: float
     reclaim: Reclaim
     reclaimed: dict[str, int] = field(default_factory=dict)
     problem: str = ""
+    unsupported: dict[str, str] = field(default_factory=dict)
     finished: bool = False
 
 
@@ -53,6 +58,7 @@ class MemoryReclaimer:
         self._start = start
         self._running: ReclaimStep | None = None
         self._mode = StrategyMode.OFF
+        self._unsupported: dict[str, tuple[float, str]] = {}
 
     def untouched(self, group: str) -> frozenset[ControlFile]:
         """The files that the running step changes."""
@@ -66,6 +72,7 @@ class MemoryReclaimer:
         if step is None or not step.finished:
             return
         self._running = None
+        self._unsupported |= {group: (step.at, why) for group, why in step.unsupported.items()}
         self.reclaimed_bytes += sum(step.reclaimed.values())
         if step.problem:
             event(log, logging.WARNING, "memory_not_reclaimed", reason=step.problem)
@@ -78,6 +85,8 @@ class MemoryReclaimer:
         if policy.mode is StrategyMode.OFF:
             self.unavailable = {}
             return
+        refused = {group: found for group, found in self._unsupported.items() if view.now - found[0] < RETRY_SECONDS}
+        self._unsupported = refused
         lowered = self._lowered(groups)
         before = self.state
         self.state, reclaim = memory_reclaim.decide(view, self._cold(lowered), policy, self.state)
@@ -110,6 +119,9 @@ class MemoryReclaimer:
             if group.home is not None and path not in self._tree.writer.changed_groups:
                 self.unavailable[path] = "its group is not made yet"
                 continue
+            if path in self._unsupported:
+                self.unavailable[path] = f"{self._unsupported[path][1]}; it is tried again every 10 minutes"
+                continue
             try:
                 found[path] = memory.lowered_limit(self._tree.hierarchy, path)
             except (OSError, CgroupError) as error:
@@ -135,4 +147,6 @@ class MemoryReclaimer:
                 step.reclaimed[group] = max(before - memory.used_bytes(hierarchy, group), 0)
             except (OSError, CgroupError) as error:
                 step.problem = f"/{group}: {error}"
+                if isinstance(error, OSError) and error.errno in UNSUPPORTED:
+                    step.unsupported[group] = str(error)
         step.finished = True

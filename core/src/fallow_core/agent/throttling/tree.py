@@ -77,7 +77,7 @@ class Tree:
         for root in self._roots():
             changed = self.writer.changed_groups[root]
             removed = changed.home is not None and (not creates or self._is_deserted(root))
-            if not changes or removed or root in self.finder.foreign or changed.clusters.isdisjoint(clusters):
+            if not changes or removed or self.finder.foreign(root) or changed.clusters.isdisjoint(clusters):
                 self._release((root,))
 
     def release_all(self) -> None:

@@ -168,6 +168,7 @@ def _decide(side: Record, shared: bool, dead_band_percent: int) -> None:
             why = TOO_LARGE if side.falls[s, i] else why
             why = NOT_DUE if wanted == newest else why
             wanted = side.further[s, i] if (why == TOO_LARGE) | (why == OVERDRAWN) else wanted
+            wanted = min(wanted, max(_ahead_of(side, s, i), floor)) if why == DRAINS else wanted
             side.decided[s, i] = newest if why == NOT_DUE else wanted
             side.why[s, i] = why
 
@@ -177,12 +178,19 @@ def _fall_further(side: Record) -> None:
     """Sizes a little smaller than they must be, in whole units, as far as that is neither allocated nor floor."""
     for i in range(LANES):
         for s in range(len(side.share)):
-            unit, step = side.unit[s, i], quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
+            unit = side.unit[s, i]
             ahead = min(side.ahead[s, i], AHEAD_STEPS * side.drain_step[i])
-            further = min(side.newest[s, i] - step, side.lowest[s, i] - ahead)
+            further = min(_ahead_of(side, s, i), in_units(max(side.lowest[s, i] - ahead, 0), unit))
             has = 0 if side.overdrawn[s, i] != 0 else up_to_units(side.allocated[s, i], unit)
             kept = max(side.floor[s, i], has)
-            side.further[s, i] = min(side.lowest[s, i], max(in_units(max(further, 0), unit), kept))
+            side.further[s, i] = min(side.lowest[s, i], max(further, kept))
+
+
+@compiled
+def _ahead_of(side: Record, s: int, i: int) -> int:
+    """The size from which the next fluctuation of the load will not be due again."""
+    step = quotient(side.drain_step[i] * FURTHER_PERCENT, 100)
+    return int(in_units(max(side.newest[s, i] - step, 0), side.unit[s, i]))
 
 
 @compiled
@@ -194,8 +202,10 @@ def _too_large(side: Record, shared: bool) -> None:
             allocated, newest = side.allocated[s, i], side.newest[s, i]
             has = max(newest, allocated)
             over += min(side.belief[s, i], has)
-            falls = side.falls[s, i] = (side.overcommitted[i] > 0) & (max(side.lowest[s, i], allocated) < newest)
-            side.leaves[s, i] = newest - max(side.further[s, i], allocated) if falls else 0
+            falls = (side.overcommitted[i] > 0) & (max(side.lowest[s, i], allocated) < newest)
+            leaves = newest - max(side.further[s, i], allocated) if falls else 0
+            falls &= leaves * 100 >= side.drain_step[i] * STEP_PERCENT
+            side.falls[s, i], side.leaves[s, i] = falls, leaves if falls else 0
         for s in range(len(side.share)):
             leaves, rest = side.leaves[s, i], over
             for other in range(len(side.share)):

@@ -42,7 +42,7 @@ def zones_of(inputs: NodeInputs) -> int:
 def _amounts(inputs: NodeInputs, name: ResourceName) -> Iterator[int]:
     usage = inputs.sample.of(name)
     if usage is not None:
-        yield from (usage.capacity, usage.used, usage.batch_used, usage.allocatable or 0)
+        yield from (usage.capacity, usage.used, usage.batch_used, usage.allocatable or 0, *usage.unusable.values())
         yield from (amount for zone in usage.zones for amount in (zone.capacity, zone.used, zone.batch_used))
     for workload in inputs.workloads:
         yield from (workload.used.get(name, 0), workload.request.amount(name))
@@ -68,7 +68,7 @@ def write_node(node: Record, zones: Records, policies: Policies, inputs: NodeInp
         node["capacity"][r] = usage.capacity
         node["outside"][r] = usage.used - usage.batch_used - sum(each.used for each in workloads)
         node["kept"][r] = usage.capacity - usage.allocatable if usage.allocatable is not None else 0
-        node["online"][r] = sum(each.online for each in workloads)
+        node["online"][r] = sum(each.online for each in workloads) + sum(usage.unusable.values())
         node["zones"][r] = len(usage.zones)
         _write_zones(zones, r, usage, workloads)
 
@@ -101,10 +101,7 @@ def _write_row(record: Record, row: Row) -> None:
     record["newest"] = belief if row.newest_size is None else _by_resource(row.newest_size)
     record["belief"] = belief
     record["floor"] = _by_resource(row.floor)
-    record["maximum"] = [
-        NONE if row.maximum is None else row.maximum.amount(r) // row.unit.amount(r) * row.unit.amount(r)
-        for r in RESOURCE_NAMES
-    ]
+    record["maximum"] = [NONE if (most := row.most(r)[0]) is None else most for r in RESOURCE_NAMES]
     record["measured_at"] = row.measured_at
     record["refreshed_at"] = _time(row.refreshed_at)
     record["refused_at"] = _time(row.refused_at)

@@ -12,6 +12,10 @@ from fallow_core.node.cgroups.hierarchy import Hierarchy
 
 LEAST_QUOTA_US = 1000
 """The smallest quota that the kernel accepts."""
+MOST_PERIOD_US = 1_000_000
+"""The longest period that the kernel accepts."""
+_DIGITS = 15
+"""More than any number of microseconds has."""
 LEAST_WEIGHT = {1: "2", 2: "1"}
 """The smallest weight by version, of `cpu.shares` and `cpu.weight`."""
 BATCH_IDENTITY = {ControlFile.IDLE: "1", ControlFile.IDENTITY: "-1"}
@@ -29,7 +33,7 @@ def limit_of(hierarchy: Hierarchy, group: str, text: str) -> Fraction | None:
     if quota in ("max", "-1"):
         return None
     period = _period(hierarchy, group)
-    if not quota.isdigit() or int(quota) == 0:
+    if not quota.isdigit() or len(quota) > _DIGITS or int(quota) == 0:
         raise _strange(hierarchy, group, file_name(ControlFile.LIMIT, hierarchy.version), text)
     return Fraction(int(quota), period)
 
@@ -48,7 +52,11 @@ def identity_file(hierarchy: Hierarchy, group: str) -> ControlFile | None:
 
 
 def weight_text(version: int, milli: int) -> str:
-    """The text for the weight of a task with this request, by the formula of YARN for its containers."""
+    """The text for the weight of a task with this request, by the formula of YARN for its containers.
+
+    A task without a request has the weight of one core, which is the kernel's default.
+    """
+    milli = milli if milli > 0 else 1000
     if version == 1:
         return f"{max(2, min(milli * 1024 // 1000, 262_144))}"
     return f"{max(1, min(milli // 10, 10_000))}"
@@ -68,7 +76,7 @@ def _period(hierarchy: Hierarchy, group: str) -> int:
     name = "cpu.cfs_period_us" if hierarchy.version == 1 else "cpu.max"
     text = hierarchy.read(group, name)
     fields = text.split()
-    if not fields or not fields[-1].isdigit() or int(fields[-1]) == 0:
+    if not fields or not fields[-1].isdigit() or len(fields[-1]) > _DIGITS or not 0 < int(fields[-1]) <= MOST_PERIOD_US:
         raise _strange(hierarchy, group, name, text)
     return int(fields[-1])
 

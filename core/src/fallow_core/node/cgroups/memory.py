@@ -10,14 +10,15 @@ import errno
 
 from fallow_core.errors import CgroupError
 from fallow_core.model.control_file import ControlFile, file_name
+from fallow_core.node import memory_info
 from fallow_core.node.cgroups.hierarchy import Hierarchy
 from fallow_core.qos.memory_reclaim import GroupMemory
 
 RESERVE_BYTES = 32 << 20
 """The cold memory that is not reclaimed on v1: many times what a process can allocate while the limit is in force."""
-PAGE_BYTES = 4096
+PAGE_BYTES = memory_info.PAGE_BYTES
 LEAST_LIMIT_BYTES = 16 << 20
-NO_LIMIT = {1: "9223372036854771712", 2: "max"}
+NO_LIMIT = {1: str((2**63 - 1) // PAGE_BYTES * PAGE_BYTES), 2: "max"}
 """The text of a file without a limit, by version."""
 RECLAIMED_LESS = (errno.EAGAIN, errno.EBUSY)
 
@@ -107,7 +108,9 @@ def used_bytes(hierarchy: Hierarchy, group: str) -> int:
 
 
 def limit_text(limit: int) -> str:
-    """The text for a limit, as the kernel will show it: whole pages, but at least what any process needs."""
+    """The text for a limit, as the kernel will show it: whole pages of this host (64 KiB on some), but at least what
+    any process needs.
+    """
     return str(max(limit, LEAST_LIMIT_BYTES) // PAGE_BYTES * PAGE_BYTES)
 
 
