@@ -123,8 +123,7 @@ class OverdraftEvictPolicy:
     """When memory allocations are above batch capacity for `after_seconds`, and the framework does not take them back,
     tasks are terminated by their requests until the others fit.
 
-    `cool_down_seconds`: the least time between two needs of one account. For the same time a finished termination still
-    counts as being freed, since the framework's next report may not show it yet.
+    `cool_down_seconds`: the least time between two needs of one account.
     """
 
     mode: StrategyMode = StrategyMode.OBSERVE
