@@ -30,12 +30,12 @@ class ContainerCgroups:
         self._send = send
 
     def kill(self, container_id: str, cgroups: Collection[str], spared: Collection[int]) -> bool | None:
-        """Kill all processes there but the spared ones; whether each one got its signal. `None` without such cgroups.
+        """Kill all processes there but the spared ones; whether each one got its signal. `None` if there are none.
 
         With cgroup v1 they are stopped first where they are in the freezer; with v2 the kernel kills what is left.
         """
         folders = self._folders(cgroups)
-        if not folders:
+        if not _pids(folders) - set(spared):
             return None
         empty, handled = 0, set(spared)
         for turn in range(MOST_TURNS):

@@ -66,6 +66,7 @@ class NodeTasks:
         self._listings = Listings()
         self._processes = ProcessReader(proc_root, ticks)
         self._cgroups = OwnCgroups(proc_root)
+        self._own_cgroups: dict[str, tuple[str, ...]] = {}
         self._running: tuple[Process, ...] | None = None
         self._tracked = TrackedContainers()
 
@@ -90,11 +91,14 @@ class NodeTasks:
         now, now_ticks = self._clock(), self._ticks()
         self._cgroups.start(now_ticks)
         by_application = {m.application_id: m for m in map(ContainerId.parse, masters) if m is not None}
+        tasks = tuple(
+            self._task(entry, found.get(container_id), by_application, now, now_ticks)
+            for container_id, entry in known.entries.items()
+        )
+        before = self._own_cgroups
+        self._own_cgroups = {task.id: task.cgroups or before.get(task.id, ()) for task in tasks}
         return TaskListing(
-            tasks=tuple(
-                self._task(entry, found.get(container_id), by_application, now, now_ticks)
-                for container_id, entry in known.entries.items()
-            ),
+            tasks=tasks,
             age_seconds=now - min(known.asked_at.values(), default=at),
             problems=(*known.problems, *unseen(found, stats), *filter(None, (self._managers.unsure,))),
             node_managers=running,
@@ -102,12 +106,7 @@ class NodeTasks:
 
     def terminate(self, order: KillOrder, addresses: Mapping[str, str], deadline: Deadline) -> dict[str, KillAnswer]:
         """Signal the containers of an order; their NodeManagers are asked about those without a process here."""
-        found, known = self._containers.found, self._cgroups.known
-        cgroups = {
-            container_id: known.get(found[container_id].roots[0].process, ())
-            for container_id in order.task_ids
-            if container_id in found and found[container_id].roots
-        }
+        cgroups = {container_id: self._own_cgroups.get(container_id, ()) for container_id in order.task_ids}
         managers = self.node_managers()
         answers = self._terminator.terminate(order.task_ids, managers, deadline, force=order.force, cgroups=cgroups)
         self._processes.read_all_again()

@@ -118,11 +118,12 @@ class Terminator:
             if all(termination.is_done for termination in terminations.values()) or deadline.left_seconds() <= 0:
                 break
             found = self._containers.find(daemons)
-        for container_id, termination in terminations.items():
-            own = cgroups.get(container_id, ()) if force else ()
-            # A search through all processes may miss one that is replaced meanwhile.
+        for container_id, own in cgroups.items() if force else ():
+            # A search through all processes may miss one that is replaced meanwhile, also each one of a container.
+            termination = terminations.get(container_id) or self._termination(container_id, force)
             if (killed := self._cgroups.kill(container_id, own, termination.launchers)) is not None:
                 termination.quiet_scans, termination.is_killed = 0, killed
+                terminations[container_id] = termination
         return {container_id: termination.answer() for container_id, termination in terminations.items()}
 
     def _termination(self, container_id: str, force: bool) -> _Termination:
