@@ -22,7 +22,7 @@ ENFORCE = {
     "cpuSuppress": {"mode": "enforce", "cpuset": "packed", "step": "100%"},
     "cgroupReconcile": {"mode": "enforce", "memoryLimit": "500%"},
     "identity": {"mode": "enforce"},
-    "memoryReclaim": {"mode": "enforce", "threshold": 0, "step": "1%"},
+    "memoryReclaim": {"mode": "enforce", "threshold": 1, "step": "1%"},
 }
 WRITES = """
 import time
