@@ -176,7 +176,8 @@ def test_a_node_that_is_out_for_being_empty_comes_back_through_a_failover(pair: 
     wait_for(lambda: sum(node.containers for node in pair.nodes().values()) == 0, SECONDS, "the end of earlier tests")
     later = 0.0
     (node_id,) = pair.nodes()
-    spec = {"hadoopConfDir": str(pair.folder / "client"), "user": USER, "whenEmpty": "decommission"}
+    given = {"user": USER, "whenEmpty": "decommission", "excludeFiles": [str(exclude)]}
+    spec = {"hadoopConfDir": str(pair.folder / "client"), **given}
     config = ClusterConfig(name="real", roles=frozenset(Role), spec=YarnSpec.model_validate(spec))
     instance = YarnInstance(config, lambda: time.monotonic() + later)
 

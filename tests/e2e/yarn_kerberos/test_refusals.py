@@ -73,6 +73,7 @@ def test_a_principal_without_admin_rights_is_told_from_one_that_is_not_let_in(ma
 
 def test_a_keytab_with_old_keys_is_told(manager: Manager, realm: Realm, tmp_path: Path) -> None:
     old = tmp_path / "old.keytab"
+    old.touch(0o600)
     old.write_bytes(realm.keytab("rekeyed").read_bytes())
     realm.keytab("rekeyed", anew=True)
     with pytest.raises(CredentialsError, match=r"old\.keytab: .*key in the keytab is not that of the KDC"):
