@@ -131,7 +131,10 @@ def test_fallow_run_lends_by_the_clusters_own_files_and_doctor_shows_the_ticket(
     with Fallow(tmp_path / "fallow", {"real": spec}, cpu_reserved_milli=0, memory_limit_mb=LENT_MB) as fallow:
         fallow.start()
         wait_for(lambda: [mb for mb, _ in fallow.in_force().values()] == [LENT_MB], 60, "what is lent")
-        found = {finding["subject"]: finding for finding in json.loads(fallow.succeed("doctor", "--json"))}
+        found = {finding["subject"]: finding for finding in json.loads(fallow.call("doctor", "--json").stdout)}
+    # What this host could lend just now may be less than the vcores that the NodeManager is configured with.
+    wrong = {subject for subject, finding in found.items() if finding["ok"] is False}
+    assert all(subject.startswith("configured size of ") for subject in wrong), wrong
     assert [node.total_mb for node in secured.nodes().values()] == [LENT_MB]
     assert found["Kerberos"]["detail"].startswith(f"{ADMIN}@{NAME}, to rm/_HOST@{NAME}; its ticket is valid for")
     assert found["admin rights"]["ok"] is True
