@@ -12,7 +12,7 @@ from fallow_yarn.model.size import Size
 from fallow_yarn.net.deadline import Deadline
 from fallow_yarn.net.endpoint import Endpoint
 from fallow_yarn.nm import containers
-from fallow_yarn.nm.containers import Listing, Listings, ask, read_containers, web_of
+from fallow_yarn.nm.containers import Listing, Listings, ask, web_of
 from fallow_yarn.security.access import Access
 
 YARN = Access.simple("yarn")
@@ -41,7 +41,7 @@ def answering(body: object, status: str = "200 OK") -> Callable[[socket.socket],
 
 
 def read(serve: Serve, body: object) -> Listing:
-    return read_containers(web_of(serve(answering(body)).authority, YARN), NODE_ID, Deadline.after(10))
+    return Listings().read(web_of(serve(answering(body)).authority, YARN), NODE_ID, Deadline.after(10))
 
 
 def listing(serve: Serve, *entries: object) -> Listing:

@@ -26,7 +26,7 @@ _OWN = re.compile(rb"^Pss_Shmem:\s+(\d+) kB$", re.MULTILINE)
 
 @dataclass(slots=True)
 class _Examined:
-    """What was found of one process, at a sum of shared and file pages, and for how many readings it holds."""
+    """The shared memory of one process at a sum of shared and file pages. It holds for `turns_left` readings."""
 
     sum_bytes: int
     shared_bytes: int

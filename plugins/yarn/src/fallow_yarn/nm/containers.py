@@ -78,7 +78,10 @@ class Listings:
         self._newest: dict[str, tuple[bytes | bytearray, Listing]] = {}
 
     def read(self, web: Web, node_id: str, deadline: Deadline) -> Listing:
-        """As `read_containers`."""
+        """The containers that the NodeManager with this id lists; ProtocolError if another one answers there.
+
+        A container that waits in the NodeManager's own queue holds nothing yet, and is left out.
+        """
         page = web.page(CONTAINERS, deadline)
         known = self._newest.get(node_id)
         if known is None or known[0] != page:
@@ -88,14 +91,6 @@ class Listings:
     def keep(self, node_ids: Iterable[str]) -> None:
         """Forget the lists of all other NodeManagers."""
         self._newest = {node_id: self._newest[node_id] for node_id in node_ids if node_id in self._newest}
-
-
-def read_containers(web: Web, node_id: str, deadline: Deadline) -> Listing:
-    """The containers that the NodeManager with this id lists; ProtocolError if another one answers there.
-
-    A container that waits in the NodeManager's own queue holds nothing yet, and is left out.
-    """
-    return _listing(web, web.page(CONTAINERS, deadline), node_id)
 
 
 def _listing(web: Web, page: bytes | bytearray, node_id: str) -> Listing:

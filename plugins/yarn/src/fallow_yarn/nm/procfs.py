@@ -22,7 +22,7 @@ TURNS: Final = 16
 ENDED: Final = (b"Z", b"X")
 CHUNK_BYTES: Final = 16 << 10
 MOST_BYTES: Final = 256 << 10
-"""Of a file whose content a process chooses, such as its command line: a longer one counts as unreadable."""
+"""The most bytes of a file whose content a process chooses, such as its command line. A longer file is unreadable."""
 CGROUP_TYPES: Final = ("cgroup", "cgroup2")
 
 
@@ -58,6 +58,24 @@ class Environment:
 
     container_id: str
     node_id: str
+
+
+def parent_of(stat: Stat, stats: Mapping[int, Stat]) -> Stat | None:
+    """The parent of a process. No process is older than its parent: such a pair was read before and after a reuse."""
+    parent = stats.get(stat.parent_pid)
+    return parent if parent is not None and parent.start_ticks <= stat.start_ticks else None
+
+
+def ancestors(stat: Stat, stats: Mapping[int, Stat]) -> list[Stat]:
+    """The ancestors of a process, from its parent upwards."""
+    chain: list[Stat] = []
+    seen = {stat.pid}
+    above = parent_of(stat, stats)
+    while above is not None and above.pid not in seen:
+        seen.add(above.pid)
+        chain.append(above)
+        above = parent_of(above, stats)
+    return chain
 
 
 def now_ticks() -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from fallow_hookspecs import PluginError, Process
-from fallow_yarn.nm.procfs import Stat, container_of, read_cgroups, read_environment, read_user
+from fallow_yarn.nm.procfs import Stat, ancestors, container_of, read_cgroups, read_environment, read_user
 
 FIRST_TASK_UID: Final = 1000
 """`min.user.id` of container-executor.cfg by default: users below it run no containers."""
@@ -22,7 +22,7 @@ FIRST_TASK_UID: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is known of a process that looks like a NodeManager. `of_container`: its cgroup or environment names one."""
+    """The facts about a process that looks like a NodeManager. `of_container`: its cgroup or environment names one."""
 
     uid: int
     of_container: bool
@@ -46,7 +46,11 @@ class Proof:
     ) -> tuple[Process, ...]:
         """The NodeManagers among the candidates. `of_containers`: processes that belong to containers."""
         looking = {stat.pid for stat in candidates}
-        apart = [s for s in candidates if s.process not in of_containers and not _is_below(s, looking, stats)]
+        apart = [
+            stat
+            for stat in candidates
+            if stat.process not in of_containers and looking.isdisjoint(s.pid for s in ancestors(stat, stats))
+        ]
         self._claims = {each.process: claim for each in apart if (claim := self._claim(each.process)) is not None}
         claims = {process: claim for process, claim in self._claims.items() if not claim.of_container}
         believed = self._believed({claim.uid for claim in claims.values()})
@@ -89,21 +93,3 @@ def uid_of(user: str | None) -> int | None:
         return pwd.getpwnam(user).pw_uid
     except KeyError:
         raise PluginError(f"spec.nodeManagerUser: this host has no user {user}") from None
-
-
-def _is_below(stat: Stat, looking: Collection[int], stats: Mapping[int, Stat]) -> bool:
-    """Whether an ancestor of a process looks like a NodeManager too."""
-    seen = {stat.pid}
-    above = _parent(stat, stats)
-    while above is not None and above.pid not in seen:
-        if above.pid in looking:
-            return True
-        seen.add(above.pid)
-        above = _parent(above, stats)
-    return False
-
-
-def _parent(stat: Stat, stats: Mapping[int, Stat]) -> Stat | None:
-    """No process is older than its parent: such a pair was read before and after the pid was reused."""
-    parent = stats.get(stat.parent_pid)
-    return parent if parent is not None and parent.start_ticks <= stat.start_ticks else None

@@ -16,7 +16,7 @@ from fallow_yarn.nm.procfs import PROC_ROOT, own_cgroups, read_cgroup_mounts, re
 MOST_TURNS: Final = 200
 """How often the members are read and killed; a turn takes a tenth of a millisecond."""
 EMPTY_TURNS: Final = 2
-"""So many turns in a row have to find nothing: a process may start another one while the members are read."""
+"""The number of turns in a row that must find nothing: a process may start another one while members are read."""
 
 Send = Callable[[int, int], None]
 """Sends a signal through a pidfd: descriptor, number."""

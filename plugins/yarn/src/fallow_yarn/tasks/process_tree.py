@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fallow_hookspecs import Process
-from fallow_yarn.nm.procfs import Stat
+from fallow_yarn.nm.procfs import Stat, ancestors, parent_of
 
 INIT_PID: Final = 1
 MONITORS: Final = frozenset({b"containerd-shim", b"conmon"})
@@ -43,7 +43,7 @@ class ProcessTree:
         kept = {session for session in daemon_sessions if session in self._sessions and session not in stats}
         self.daemon_sessions = frozenset({stats[pid].session for pid in self._daemons} | kept)
         self._spread: set[int] = {0, *self.daemon_sessions}  # 0: a session led by a process of another namespace
-        above = (self._ancestors(stats[pid]) for pid in self._daemons)
+        above = (ancestors(stats[pid], stats) for pid in self._daemons)
         self._adopters = {INIT_PID}.union(*({stat.pid for stat in chain} for chain in above))
 
     def has(self, process: Process) -> bool:
@@ -76,8 +76,8 @@ class ProcessTree:
 
     def launcher_of(self, leader: Stat) -> Stat | None:
         """Its parent, if that is a child of a NodeManager in the NodeManager's session."""
-        parent = self._parent(leader)
-        above = None if parent is None else self._parent(parent)
+        parent = parent_of(leader, self.stats)
+        above = None if parent is None else parent_of(parent, self.stats)
         if parent is None or above is None or above.pid not in self._daemons:
             return None
         return parent if parent.session == above.session and parent.pid not in self._daemons else None
@@ -86,11 +86,11 @@ class ProcessTree:
         """Whether its position is possible for a container's process: below a NodeManager, or adopted."""
         if leader.parent_pid in self._adopters:
             return True
-        return any(stat.pid in self._daemons for stat in self._ancestors(leader))
+        return any(stat.pid in self._daemons for stat in ancestors(leader, self.stats))
 
     def orphan_above(self, leader: Stat) -> Stat | None:
         """Its parent, if that was adopted: the launcher of a container whose NodeManager has ended."""
-        parent = self._parent(leader)
+        parent = parent_of(leader, self.stats)
         return parent if parent is not None and parent.parent_pid in self._adopters else None
 
     def assign(self, stat: Stat, container_id: str) -> None:
@@ -127,21 +127,6 @@ class ProcessTree:
             return []
         self._spread.add(stat.session)
         return self._sessions[stat.session]
-
-    def _parent(self, stat: Stat) -> Stat | None:
-        parent = self.stats.get(stat.parent_pid)
-        return parent if parent is not None and parent.start_ticks <= stat.start_ticks else None
-
-    def _ancestors(self, stat: Stat) -> list[Stat]:
-        """From its parent upwards."""
-        chain: list[Stat] = []
-        seen = {stat.pid}
-        above = self._parent(stat)
-        while above is not None and above.pid not in seen:
-            seen.add(above.pid)
-            chain.append(above)
-            above = self._parent(above)
-        return chain
 
 
 def living(processes: Iterable[Process], stats: Mapping[int, Stat]) -> frozenset[Process]:
